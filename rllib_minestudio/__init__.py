@@ -1,11 +1,10 @@
 """Reinforcement learning in Minecraft with Ray RLlib.
 
-The public names are loaded on first use, so `import rllib_minestudio` costs milliseconds
-and `MineStudioEnv` can be used without importing Ray or torch. The import makes the algorithms
-known to Ray Tune by their names, `MineStudioPPO` and `MineStudioBC`, and the environment to
-`gymnasium.make` as `MineStudio-v0`, chooses what torch's threads do while they wait and which
-priority Ray's workers have (`foundation/processes.py`), and lets processes start sooner
-(`quick_start.py`).
+Public names are loaded on first use, so `import rllib_minestudio` takes milliseconds and
+`MineStudioEnv` works without importing Ray or torch. The import registers the algorithms with Ray
+Tune as `MineStudioPPO` and `MineStudioBC` and the environment with gymnasium as `MineStudio-v0`,
+makes processes start faster (`registration.py`), and sets how torch's threads wait and what
+priority Ray's workers run at (`foundation/processes.py`).
 """
 
 from typing import TYPE_CHECKING, Any
@@ -50,7 +49,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """List the lazy names too, for completion in a shell."""
+    """List the lazily loaded names too, for tab completion."""
     return sorted([*globals(), *__all__])
 
 

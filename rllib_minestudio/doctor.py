@@ -1,8 +1,8 @@
-"""`rllib doctor`: checks that each look at one thing by using it, and how they are run.
+"""The checks of `rllib doctor`, each of which tests one thing by using it, and their runner.
 
-`python -m rllib_minestudio.doctor NAME` runs one check and prints its finding as
-JSON. The doctor runs each in a process of its own: a driver that hangs or a library that crashes
-is then a finding, and ends nothing else.
+`python -m rllib_minestudio.doctor NAME` runs one check and prints its result as JSON. The doctor
+runs each check in its own process, so that a driver that hangs or a library that crashes is
+reported and stops nothing else.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from urllib.parse import urlsplit
 from rllib_minestudio.foundation.provenance import DISTRIBUTION
 
 TRAINING, MINECRAFT, SERVICES = "training", "real Minecraft", "services"
-"""Groups of checks: what every run needs, what `engine: minecraft` needs, what is a convenience."""
+"""Groups of checks: needed by every run, needed by `engine: minecraft`, and optional."""
 
 _OLDEST_PYTHON = (3, 10)
 _FRAME = (128, 128)
@@ -42,12 +42,12 @@ _OBJECT_STORE_BYTES = 80 * 2**20
 
 
 class Health(NamedTuple):
-    """What a check found.
+    """The result of a check.
 
     Attributes:
-        ok: Whether it works.
-        detail: What was seen.
-        fix: What to do about it; empty if nothing need be done.
+        ok: Whether it passed.
+        detail: What the check found.
+        fix: What to do about it; empty if there is nothing to do.
     """
 
     ok: bool
@@ -59,11 +59,11 @@ class Check(NamedTuple):
     """One line of the doctor's table.
 
     Attributes:
-        name: What is looked at.
+        name: What is checked.
         group: One of `TRAINING`, `MINECRAFT`, `SERVICES`.
-        seconds: After how long it counts as hanging.
-        look: Does the looking.
-        needed: Whether its group cannot do without.
+        seconds: Time limit, after which the check counts as hanging.
+        look: Runs the check.
+        needed: Whether its group does not work without it.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Check(NamedTuple):
 
 
 def python() -> Health:
-    """The interpreter."""
+    """Check the version of Python."""
     detail = f"{platform.python_version()} ({sys.executable})"
     if sys.version_info < _OLDEST_PYTHON:
         return Health(False, detail, "Install Python 3.10 or newer.")
@@ -82,7 +82,7 @@ def python() -> Health:
 
 
 def requirements() -> Health:
-    """The packages that this one needs, and their versions."""
+    """Check that the required packages are installed in the required versions."""
     from packaging.requirements import Requirement
 
     wrong = []
@@ -104,7 +104,7 @@ def requirements() -> Health:
 
 
 def torch() -> Health:
-    """PyTorch, by multiplying."""
+    """Check PyTorch by multiplying matrices."""
     import torch
 
     product = torch.eye(64) @ torch.ones(64, 1)
@@ -114,7 +114,7 @@ def torch() -> Health:
 
 
 def threads() -> Health:
-    """How torch's threads wait for each other, which decides how fast a busy machine trains."""
+    """Check how torch's threads wait for each other, which matters for speed on a busy machine."""
     import torch
 
     from rllib_minestudio.foundation.processes import machine_cpus, openmp_library, thread_problem
@@ -129,7 +129,7 @@ def threads() -> Health:
 
 
 def cuda() -> Health:
-    """CUDA, by multiplying on the first GPU."""
+    """Check CUDA by computing on the first GPU."""
     import torch
 
     if torch.version.cuda is None:
@@ -144,7 +144,7 @@ def cuda() -> Health:
 
 
 def ray() -> Health:
-    """Ray, by starting it on this machine and running a task."""
+    """Check Ray by starting it on this machine and running a task."""
     import ray
 
     ray.init(
@@ -167,7 +167,7 @@ def _in_a_worker() -> int:
 
 
 def kernel_cache() -> Health:
-    """The compiled kernels of the embedded engine."""
+    """Check whether the kernels of the embedded engine are compiled."""
     from rllib_minestudio.env.voxel import kernel_cache, kernels
 
     folder = kernels.CACHE_FOLDER
@@ -184,7 +184,7 @@ def kernel_cache() -> Health:
 
 
 def embedded_engine() -> Health:
-    """The embedded engine, by playing and looking at the frame."""
+    """Check the embedded engine by playing and inspecting the frame."""
     from rllib_minestudio.env.voxel.engine import VoxelEngine
 
     engine = VoxelEngine(frame_size=_FRAME)
@@ -200,7 +200,7 @@ def embedded_engine() -> Health:
 
 
 def minestudio() -> Health:
-    """The package minestudio, by importing its simulator."""
+    """Check the `minestudio` package by importing its simulator."""
     from rllib_minestudio.env.backends.minecraft import compat, prerequisites
 
     finding = prerequisites.package()
@@ -212,7 +212,7 @@ def minestudio() -> Health:
 
 
 def _finding(name: str) -> Callable[[], Health]:
-    """A check that the `minecraft` backend makes too, under its name there."""
+    """Return a check that the `minecraft` backend runs too, by its name in `prerequisites`."""
 
     def look() -> Health:
         from rllib_minestudio.env.backends.minecraft import prerequisites
@@ -224,13 +224,13 @@ def _finding(name: str) -> Callable[[], Health]:
 
 
 def gpu_rendering() -> Health:
-    """VirtualGL, by asking it what it draws with."""
+    """Check VirtualGL by asking it for its OpenGL renderer."""
     fix = "Install VirtualGL (https://virtualgl.org); without it Minecraft is drawn by the CPU."
     program, glxinfo = shutil.which("vglrun"), shutil.which("glxinfo")
     if program is None:
         return Health(False, "no program 'vglrun' in PATH", fix)
     if glxinfo is None:
-        return Health(False, "'vglrun' is there, 'glxinfo' is not", "apt-get install mesa-utils")
+        return Health(False, "'vglrun' is installed, not 'glxinfo'", "apt-get install mesa-utils")
     shown = subprocess.run(
         [program, "-d", "egl", glxinfo, "-B"],
         stdin=subprocess.DEVNULL,
@@ -246,22 +246,22 @@ def gpu_rendering() -> Health:
 
 
 def downloads() -> Health:
-    """The Hugging Face Hub, from which weights and MineStudio's engine come."""
+    """Check that the Hugging Face Hub, the source of weights and MineStudio's engine, answers."""
     address = os.environ.get("HF_ENDPOINT", _HUB)
     request = urllib.request.Request(address, method="HEAD")
     try:
         with urllib.request.urlopen(request, timeout=_SECONDS_FOR_NETWORK):
             pass
     except urllib.error.HTTPError:
-        pass  # it answers, and that is the question
+        pass  # any answer shows that it can be reached
     except OSError as error:
-        fix = "Give weights as local files; set HTTPS_PROXY or HF_ENDPOINT if there is a proxy."
+        fix = "Use local files as weights; set HTTPS_PROXY or HF_ENDPOINT if there is a proxy."
         return Health(False, f"{address} cannot be reached: {error}", fix)
     return Health(True, f"{address} answers")
 
 
 def wandb_login() -> Health:
-    """Whether this machine has Weights & Biases and is logged in to it; never prompts."""
+    """Check that Weights & Biases is installed and logged in to, without prompting."""
     if find_spec("wandb") is None:
         fix = "pip install 'rllib_minestudio[wandb]'. Only for W&B."
         return Health(False, "wandb is not installed", fix)
@@ -274,7 +274,7 @@ def wandb_login() -> Health:
         if netrc.netrc().authenticators(host):
             return Health(True, f"logged in to {host}")
     except (OSError, netrc.NetrcParseError):
-        pass  # no such file, or not ours to judge
+        pass  # no netrc file, or one that cannot be parsed
     return Health(False, "not logged in", "wandb login, or WANDB_MODE=offline. Only for W&B.")
 
 
@@ -303,13 +303,13 @@ if __name__ == "__main__":
     print(json.dumps(check.look()._asdict()))
 
 
-# ------------------ runs the checks of this machine, each in a process of its own with a time limit
+# ------------------------------------ running checks, each in its own process and with a time limit
 
 _AT_ONCE = 4
 
 
 class Diagnosis(NamedTuple):
-    """A check, what it found, and how long it took in seconds."""
+    """A check, its result, and how long it took in seconds."""
 
     check: Check
     health: Health
@@ -317,18 +317,18 @@ class Diagnosis(NamedTuple):
 
 
 def is_needed(check: Check, groups: set[str]) -> bool:
-    """Whether these groups cannot do without the check."""
+    """Return whether any of these groups does not work unless the check passes."""
     return check.needed and check.group in groups
 
 
 def diagnose(checks: tuple[Check, ...]) -> list[Diagnosis]:
-    """Run checks, some at a time, and return what they found, in their order."""
+    """Run checks, several at a time, and return their results in the same order."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return list(pool.map(_run, checks))
 
 
 def _run(check: Check) -> Diagnosis:
-    """Run a check in a process of its own, which is killed with all it started if it hangs."""
+    """Run a check in its own process, which is killed with its children if it hangs."""
     start = time.monotonic()
     process = subprocess.Popen(
         [sys.executable, "-m", "rllib_minestudio.doctor", check.name],
@@ -352,12 +352,12 @@ def _kill(process: subprocess.Popen[str]) -> None:
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     for pipe in (process.stdout, process.stderr):
-        if pipe is not None:  # not read to its end: a grandchild may hold it open
+        if pipe is not None:  # closed unread: a grandchild may hold it open
             pipe.close()
 
 
 def _read(status: int, output: str, errors: str) -> Health:
-    """Read what a check printed; one that crashed has the last line of its errors as finding."""
+    """Read a check's output; for one that crashed, report the last line of its stderr."""
     lines = output.strip().splitlines()
     if status == 0 and lines:
         return Health(**json.loads(lines[-1]))

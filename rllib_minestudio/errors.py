@@ -1,7 +1,7 @@
-"""Every exception this package raises on purpose, one sentence each.
+"""All exceptions that this package raises on purpose; `MineStudioError` is their base class.
 
-Catch `MineStudioError` to catch them all. The message is written for the person who
-caused it: the field, the value received, the rule, and the way out.
+Messages are written for the person who caused the error: they name the field, the value received,
+the rule, and the way out.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,25 +20,24 @@ class InvalidOptionsError(MineStudioError, ValueError):
     """
 
     def __init__(self, problems: str | Sequence[str]) -> None:
-        """Collect `problems`, one message or several, into one exception."""
         self.problems: list[str] = [problems] if isinstance(problems, str) else list(problems)
         super().__init__("\n".join(self.problems))
 
     def __reduce__(self) -> tuple[type["InvalidOptionsError"], tuple[list[str]]]:
-        """Pickle by problems, so that the error crosses Ray's process borders whole."""
+        """Pickle the list of problems, so that the error passes between Ray's processes intact."""
         return type(self), (self.problems,)
 
 
 class InvalidActionError(MineStudioError, ValueError):
-    """An action does not belong to the action space of the environment."""
+    """An action is not in the action space of the environment."""
 
 
 USER_ERRORS = (InvalidActionError, InvalidOptionsError)
-"""Mistakes of whoever wrote the actions or options: trying again would only repeat them."""
+"""Errors caused by the caller's actions or options; trying again would only repeat them."""
 
 
 class InvalidBatchError(MineStudioError, ValueError):
-    """A batch for the RLModule lacks a part, or a part has the wrong shape or type."""
+    """A batch for the RLModule lacks a key, or a value has the wrong shape or type."""
 
 
 class CheckpointMismatchError(MineStudioError):
@@ -46,11 +45,11 @@ class CheckpointMismatchError(MineStudioError):
 
 
 class CheckpointError(MineStudioError):
-    """A checkpoint is incomplete, damaged, or was written by something else."""
+    """A checkpoint is incomplete, damaged, or was not written by this package."""
 
 
 class CheckpointFormatError(CheckpointError):
-    """A checkpoint is of a format that another version of this package reads."""
+    """A checkpoint has a format that only another version of this package reads."""
 
 
 class EngineError(MineStudioError, RuntimeError):
@@ -58,11 +57,11 @@ class EngineError(MineStudioError, RuntimeError):
 
 
 class ExperimentFileError(MineStudioError):
-    """An experiment file is missing, unreadable, or has the wrong layout."""
+    """An experiment file is missing, cannot be read, or has the wrong structure."""
 
 
 def describe(error: BaseException) -> str:
-    """Return an exception in one line: its class and message."""
+    """Return an exception's class and message."""
     return f"{type(error).__name__}: {error}"
 
 
@@ -71,7 +70,7 @@ def did_you_mean(name: str, valid: Iterable[str]) -> str:
 
     Args:
         name: What the user wrote.
-        valid: All names that would have been right.
+        valid: All valid names.
     """
     candidates = {option.lower(): option for option in valid}
     close = get_close_matches(str(name).lower(), candidates, n=1, cutoff=0.6)
@@ -79,7 +78,7 @@ def did_you_mean(name: str, valid: Iterable[str]) -> str:
 
 
 class ReplayBufferError(MineStudioError, ValueError):
-    """The replay buffer was given an impossible limit or asked for more than it holds."""
+    """The replay buffer got an impossible limit, or was asked for more than it holds."""
 
 
 class NonFiniteLossError(MineStudioError):
@@ -87,11 +86,11 @@ class NonFiniteLossError(MineStudioError):
 
 
 class DependencyError(MineStudioError, ImportError):
-    """A package that this one needs is of a version that it does not work with."""
+    """A required package is installed in a version that this package does not work with."""
 
 
 class RecordingError(MineStudioError):
-    """A recording cannot be written, or cannot be read."""
+    """A recording cannot be written or read."""
 
 
 class NonFiniteWeightsError(MineStudioError):
@@ -99,7 +98,7 @@ class NonFiniteWeightsError(MineStudioError):
 
 
 class FragmentsLostError(MineStudioError, RuntimeError):
-    """All fragments of a batch were lost together with the machines that held them."""
+    """All fragments of a batch were lost with the machines that held them."""
 
 
 class EnvRunnersLostError(MineStudioError, RuntimeError):
@@ -111,12 +110,12 @@ class EnvPoolError(MineStudioError, RuntimeError):
 
 
 class PartLostError(MineStudioError, RuntimeError):
-    """A part of the training system died or hung too often to go on."""
+    """A process of the training system died or hung too often to go on."""
 
 
 class PolicyContractError(MineStudioError):
-    """A policy does not do what env runners and learners rely on."""
+    """A policy does not behave as env runners and learners require."""
 
 
 class AgentError(MineStudioError, RuntimeError):
-    """An agent of somebody's own raised, did not answer in time, or returned no action."""
+    """A user's own agent raised an error, did not answer in time, or returned no action."""

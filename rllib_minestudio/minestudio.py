@@ -1,15 +1,15 @@
-"""MineStudio's names, for programs that were written for MineStudio: change their import lines.
+"""MineStudio's names, for programs that were written for MineStudio: change their imports.
 
     from minestudio.inference import EpisodePipeline, MineGenerator, InfoBaseFilter
     from minestudio.simulator import MinecraftSim
 
-become
+becomes
 
     from rllib_minestudio.minestudio import (
         EpisodePipeline, InfoBaseFilter, MineGenerator, MinecraftSim
     )
 
-docs/from_minestudio.md shows whole programs side by side, and what differs.
+docs/from_minestudio.md shows whole programs side by side, and lists the differences.
 """
 
 from __future__ import annotations
@@ -84,9 +84,9 @@ _logger = logging.getLogger(__name__)
 class MinecraftSim(MineStudioEnv):
     """`MineStudioEnv` with the constructor of MineStudio's `MinecraftSim` (simulator/entry.py).
 
-    It plays on the embedded engine unless `engine="minecraft"`. What differs: `info` has the frame
-    as `pov` in the observation's size, an episode ends when the player dies, and seeds are
-    gymnasium's, given to `reset`.
+    It uses the embedded engine unless `engine="minecraft"`. Differences from MineStudio: `pov` in
+    `info` has the observation's size, an episode ends when the player dies, and seeds are passed
+    to `reset`, as in gymnasium.
     """
 
     def __init__(
@@ -111,20 +111,20 @@ class MinecraftSim(MineStudioEnv):
             action_type: "agent" for VPT's tokens, "env" for keys and degrees.
             obs_size: (width, height) of observations.
             render_size: (width, height) of what `render` returns.
-            seed: What episodes derive from that are not seeded by `reset`.
-            inventory: What the player holds, slot -> stack.
-            preferred_spawn_biome: Of the spawn point.
-            num_empty_frames: Ticks without a key at the start of an episode.
-            callbacks: MineStudio's under their names here, or of your own.
+            seed: Seed of all episodes that `reset` does not seed.
+            inventory: What the player starts with, slot -> stack.
+            preferred_spawn_biome: Biome of the spawn point.
+            num_empty_frames: Ticks without any action at the start of an episode.
+            callbacks: MineStudio's callbacks, by their names in this package, or your own.
             camera_config: The camera's bins.
             engine: "voxel", or "minecraft" for the real game.
-            minecraft: How that is launched.
-            **ignored: MineStudio takes any name and ignores it, so programs have some, such as
-                `timestep_limit`; a warning names them.
+            minecraft: How the real game is launched.
+            **ignored: Anything else, such as `timestep_limit`. MineStudio accepts and ignores it
+                too; here a warning names it.
 
         Raises:
-            InvalidOptionsError: If any option is wrong; lists all problems.
-            EngineError: If the engine is not available.
+            InvalidOptionsError: Options are wrong; all problems are listed.
+            EngineError: The engine is not available.
         """
         for name in ignored:
             _note_ignored(name)
@@ -140,7 +140,7 @@ class MinecraftSim(MineStudioEnv):
             camera_config=camera_config,
             engine=engine,
             minecraft=minecraft,
-            sampling="samples",  # as MineStudio scales, and published agents saw the game
+            sampling="samples",  # MineStudio's scaling, with which published agents were trained
         )
 
     def _pass_on(self, obs: Obs, info: Info) -> tuple[Obs, Info]:
@@ -150,14 +150,14 @@ class MinecraftSim(MineStudioEnv):
 
 @cache  # once per process
 def _note_ignored(name: str) -> None:
-    _logger.warning("MinecraftSim(%s=...) has no effect, in MineStudio neither.", name)
+    _logger.warning("MinecraftSim(%s=...) has no effect, nor has it in MineStudio.", name)
 
 
 class VPTPolicy(Policy):
-    """A policy with the methods of MineStudio's `VPTPolicy`, as an agent of its pipeline has them.
+    """A policy with the methods of MineStudio's `VPTPolicy` that agents of its pipeline have.
 
     Attributes:
-        source: What it was loaded from, a name or a pair of files.
+        source: What it was loaded from: a name, or a pair of files.
     """
 
     source: str | list[str]
@@ -167,9 +167,9 @@ class VPTPolicy(Policy):
         """Load published weights, or a checkpoint of this package.
 
         Args:
-            pretrained_model_name_or_path: Whatever `Policy.load` takes, such as
-                "CraftJarvis/MineStudio_VPT.rl_from_early_game_2x", a model of Hugging Face.
-            **options: Of `Policy.load`: `deterministic`, `seed`, `device`.
+            pretrained_model_name_or_path: Anything that `Policy.load` accepts, such as the Hugging
+                Face model "CraftJarvis/MineStudio_VPT.rl_from_early_game_2x".
+            **options: Options of `Policy.load`: `deterministic`, `seed`, `device`.
 
         Raises:
             CheckpointMismatchError: There is no such policy.
@@ -180,13 +180,13 @@ class VPTPolicy(Policy):
         return policy
 
     def to(self, device: str | torch.device) -> VPTPolicy:
-        """Move the network."""
+        """Move the network to a device, and reset the memory."""
         self.module.to(device)
         self.reset()
         return self
 
     def eval(self) -> VPTPolicy:
-        """Return the policy: acting is all it does."""
+        """Return the policy unchanged: it only ever acts."""
         return self
 
     def get_action(
@@ -200,29 +200,30 @@ class VPTPolicy(Policy):
 
         Args:
             input: The observation, without leading axes.
-            state_in: None where an episode begins; otherwise what the call before returned. The
-                memory itself stays in the policy, so that states cannot be exchanged or kept.
-            deterministic: Take the most probable action.
-            input_shape: "*", as in MineStudio's pipeline.
+            state_in: None at the start of an episode, otherwise the state that the previous call
+                returned. The memory itself stays in the policy, so states cannot be swapped or
+                kept.
+            deterministic: Whether to take the most probable action.
+            input_shape: Must be "*", as in MineStudio's pipeline.
 
         Returns:
             The tokens, and the state for the next call.
 
         Raises:
-            InvalidBatchError: The observation is not one of the policy's.
-            ValueError: Another shape is asked for, or an old state is given.
+            InvalidBatchError: The observation does not fit the policy.
+            ValueError: `input_shape` is not "*", or `state_in` is not the latest state.
         """
         if input_shape != "*":
             raise ValueError(
-                f"input_shape is {input_shape!r}: only '*', one observation, is taken. Chunks go "
-                "through the RLModule (docs/vpt.md)."
+                f"input_shape is {input_shape!r}: only '*', one observation, is supported. Chunks "
+                "go through the RLModule (docs/vpt.md)."
             )
         if state_in is None:
             self.reset()
         elif state_in is not self._latest:
             raise ValueError(
-                "state_in is not what the call before returned: the memory stays in the policy. "
-                "Load a policy for each episode that is played beside another."
+                "state_in is not what the previous call returned: the memory stays in the policy. "
+                "Load one policy for each episode that is played at the same time."
             )
         action = self.act(input, deterministic=deterministic or None)
         self._latest = object()
@@ -232,12 +233,12 @@ class VPTPolicy(Policy):
 
 
 def load_vpt_policy(model_path: str, weights_path: str | None = None, **options: Any) -> VPTPolicy:
-    """Load a policy, as MineStudio's function of this name.
+    """Load a policy, like MineStudio's function of this name.
 
     Args:
-        model_path: A name or folder; or OpenAI's `.model` file.
-        weights_path: OpenAI's `.weights` file.
-        **options: Of `Policy.load`.
+        model_path: A name or folder, or OpenAI's `.model` file.
+        weights_path: OpenAI's `.weights` file, if `model_path` is a `.model` file.
+        **options: Options of `Policy.load`.
 
     Raises:
         CheckpointMismatchError: There is no such policy.
@@ -254,4 +255,4 @@ def load_vpt_policy(model_path: str, weights_path: str | None = None, **options:
 
 
 load_openai_policy = load_vpt_policy
-"""Its name in MineStudio's first versions."""
+"""The function's name in early versions of MineStudio."""

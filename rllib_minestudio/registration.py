@@ -1,13 +1,11 @@
-"""What `import rllib_minestudio` sets up: names in Ray and gymnasium, and quicker imports.
+"""What `import rllib_minestudio` sets up: names in Ray and gymnasium, and faster imports.
 
-`import rllib_minestudio` is enough for `tune.Tuner("MineStudioPPO")`, before or after Ray is
-imported. Tune's registry is filled as soon as it exists; what it is given unpickles to the class,
-so torch is imported when a name is first used. Ray empties the registry with each session, which
-is why it is filled again by every `ray.init`.
+After it, `tune.Tuner("MineStudioPPO")` and `gymnasium.make("MineStudio-v0")` work, whether Ray and
+gymnasium were imported before or are imported later: their registries are filled as soon as they
+exist. Tune's registry gets an object that unpickles to the class, so that torch is imported only
+when the name is used. Ray clears that registry in each session, so every `ray.init` fills it again.
 
-Likewise `gymnasium.make("MineStudio-v0")`, before or after gymnasium is imported.
-
-Evaluation, too, is imported when it is first asked for (`algorithms/evaluation_hook.py`).
+Evaluation, too, is imported only when a config asks for it (`algorithms/evaluation_hook.py`).
 """
 
 from __future__ import annotations
@@ -31,24 +29,24 @@ ALGORITHMS = {
     "MineStudioPPO": "rllib_minestudio.algorithms.ppo",
     "MineStudioBC": "rllib_minestudio.algorithms.bc",
 }
-"""Name, of the class as well -> module."""
+"""Name of an algorithm and of its class -> module."""
 
 ENVIRONMENT = "MineStudio-v0"
 """The environment's name in gymnasium's registry."""
 
 TIME_LIMIT = 12_000
-"""Steps, ten minutes of game time, after which `gymnasium.make` truncates an episode unless it is
-told otherwise: without a task in `callbacks` nothing but death ends one."""
+"""Environment steps (ten minutes of game time) after which environments from `gymnasium.make`
+truncate an episode by default: without a task in `callbacks`, only death ends one."""
 
 
 def register_names() -> None:
-    """Register the names now, or when the registries are imported."""
+    """Register the names now, or as soon as the registries are imported."""
     for name, fill in _REGISTRIES.items():
         when_imported(name, fill)
 
 
 def register_evaluation() -> None:
-    """Let configs evaluate; what that takes is imported when the first of them asks for it."""
+    """Enable evaluation in configs; its code is imported when the first config asks for it."""
     evaluation_hook.register(_install_evaluation)
 
 
@@ -59,7 +57,7 @@ def _install_evaluation(config: Any) -> None:
 
 
 class _Algorithm:
-    """Stands for a class in a pickle: it is unpickled as the class itself."""
+    """A placeholder for an algorithm class, which unpickles as the class itself."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -94,19 +92,19 @@ _REGISTRIES: dict[str, Callable[[ModuleType], None]] = {
     "ray.tune.registry": _add_algorithms,
     "gymnasium.envs.registration": _add_environment,
 }
-"""Module with a registry -> what adds our names to it."""
+"""Module with a registry -> function that adds our names to it."""
 
 
-# ------------------- something to do when a module is imported, whoever imports it and however late
+# ------------------------------------------------------------------ hooks on the import of a module
 
 
 def when_imported(name: str, act: Callable[[ModuleType], None]) -> None:
-    """Give a module to `act` as soon as it is loaded, which may be now, or never.
+    """Call a function with a module once it is loaded: now if it is loaded already, or later.
 
     Args:
-        name: The module's.
-        act: Is given the loaded module, after those that asked before; once, however often it is
-            asked for before that.
+        name: Name of the module.
+        act: Called with the loaded module, after the functions registered before it; once, even if
+            it is registered several times before the module is loaded.
     """
     if name in sys.modules:
         act(sys.modules[name])
@@ -120,11 +118,11 @@ def when_imported(name: str, act: Callable[[ModuleType], None]) -> None:
 
 
 class _WhenImported(MetaPathFinder):
-    """Finds a module as Python does, and acts once it is loaded.
+    """A finder that finds one module as Python does, and calls functions once it is loaded.
 
     Args:
-        name: The module's.
-        acts: Are given the loaded module.
+        name: Name of the module.
+        acts: Called with the loaded module.
     """
 
     def __init__(self, name: str, acts: list[Callable[[ModuleType], None]]) -> None:
@@ -134,7 +132,7 @@ class _WhenImported(MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Give the usual spec with our loader in front; None for every other module."""
+        """Return the usual spec with our loader around its own; None for any other module."""
         if name != self.name:
             return None
         sys.meta_path.remove(self)
@@ -145,11 +143,11 @@ class _WhenImported(MetaPathFinder):
 
 
 class _ActingLoader(Loader):
-    """Loads a module as another loader does, and acts.
+    """A loader that wraps another one, and calls functions once the module is loaded.
 
     Args:
-        loader: The other.
-        acts: Are given the loaded module.
+        loader: The wrapped loader.
+        acts: Called with the loaded module.
     """
 
     def __init__(self, loader: Loader, acts: Sequence[Callable[[ModuleType], None]]) -> None:
@@ -157,70 +155,68 @@ class _ActingLoader(Loader):
         self._acts = acts
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """Leave it to the other loader."""
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Execute it, and act."""
         self._loader.exec_module(module)
         for act in self._acts:
             act(module)
 
 
-# ----------------------- what makes a process of ours ready sooner, and an env runner 70 MB smaller
-# **Garbage collection.** Importing Ray and PyTorch makes half a million objects, among which
-# Python looks for cycles again and again, after every 700 new ones. Here it waits for more, which
-# saves half a second of five on one core.
+# ------------------------- faster start of every process, and 70 MB less memory for each env runner
+# Importing this package does three things.
+#
+# **Garbage collection.** Importing Ray and PyTorch creates half a million objects, and Python runs
+# the garbage collector after every 700 new ones. A higher threshold saves half a second of five on
+# one core.
 #
 # **Seeds.** Where PyTorch has no CUDA, RLlib seeds a process with
 # `torch.use_deterministic_algorithms`. That imports PyTorch's compiler, which takes two seconds
-# and 72 MB, only to set its option `deterministic`. Here the option is set when something else
-# imports the compiler, which nothing does in an env runner.
+# and 72 MB, only to set its option `deterministic`. Here the option is set if and when something
+# else imports the compiler, which never happens in an env runner.
 #
-# **Connectors.** To learn the arguments that it was built with, each connector of RLlib's asks for
-# all of its callers, for which Python reads their sources and searches thousands of modules: most
-# of the time that building an env runner takes. Here it gets the one caller that it looks at.
-#
-# Importing this package is what does all three.
+# **Connectors.** To find the arguments it was built with, each RLlib connector calls
+# `inspect.stack`, which reads the source of every caller and searches thousands of modules. This
+# is most of the time that building an env runner takes. Here it gets only the frames it uses.
 
 COLLECT_AFTER = 10_000
-"""New objects after which Python looks for cycles among them."""
+"""Number of new objects that triggers Python's garbage collector."""
 _COMPILER = "torch._inductor.config"
 
 
 def quicken_imports() -> None:
-    """Make imports, seeds and connectors quick, from now on."""
+    """Speed up imports, seeding and connectors from now on."""
     collect_less_often()
     when_imported("ray.rllib.connectors.connector_v2", _find_callers_quickly)
     when_imported("ray.rllib.utils.debug.deterministic", _seed_quickly)
 
 
 def collect_less_often() -> None:
-    """Raise the threshold of Python's garbage collection, unless it is higher or 0 (never)."""
+    """Raise the threshold of Python's garbage collector, unless it is higher or 0 (disabled)."""
     first, *others = gc.get_threshold()
     if 0 < first < COLLECT_AFTER:
         gc.set_threshold(COLLECT_AFTER, *others)
 
 
 def _find_callers_quickly(connector_v2: Any) -> None:
-    """Let a connector's constructor find who called it without looking at all callers."""
+    """Let a connector's constructor find its caller without inspecting the whole stack."""
     connector_v2.inspect = _Inspect()
 
 
 class _Inspect:
-    """In place of the module `inspect`."""
+    """A replacement for the module `inspect`."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(inspect, name)
 
     def stack(self) -> list[SimpleNamespace]:
-        """The two innermost callers, of which only the frames are known."""
+        """Return the two innermost callers, with their frames only."""
         asking, caller = sys._getframe(1), sys._getframe(2)
         return [SimpleNamespace(frame=asking), SimpleNamespace(frame=caller)]
 
 
 def _seed_quickly(deterministic: Any) -> None:
-    """Let RLlib seed PyTorch without its compiler."""
+    """Let RLlib seed PyTorch without importing PyTorch's compiler."""
     seed_torch = deterministic.set_torch_seed
 
     @wraps(seed_torch)
@@ -242,7 +238,7 @@ def _seed_quickly(deterministic: Any) -> None:
 
 
 def _use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """As PyTorch's function of that name, but for the compiler's option."""
+    """Do what PyTorch's function of that name does, except for the compiler's option."""
     import torch
 
     strictness = "warn" if warn_only else "error"
@@ -250,33 +246,33 @@ def _use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> Non
 
 
 def _set_compilers_option(config: Any) -> None:
-    """Set what PyTorch's own function would have set."""
+    """Set the compiler's option, as PyTorch's own function would have done."""
     import torch
 
     if torch.are_deterministic_algorithms_enabled():
         config.deterministic = True
 
 
-# ---------------------------------------------------- which versions of Ray this package works with
-# It uses much that Ray keeps to itself.
+# --------------------------------------------------------------------------- check of Ray's version
+# This package uses many of Ray's internals.
 
 
 def check_ray_version() -> None:
-    """Check the version as soon as RLlib is imported, before anything of it is used."""
+    """Check Ray's version as soon as RLlib is imported, before any of it is used."""
     when_imported("ray.rllib", _check)
 
 
 def _check(_: ModuleType) -> None:
-    """Look at the version of Ray that is installed.
+    """Check the installed version of Ray.
 
     Raises:
-        DependencyError: It is another than this package was written for.
+        DependencyError: This package does not work with it.
     """
     from packaging.requirements import Requirement
 
     try:
         required, found = requires("rllib_minestudio") or (), version("ray")
-    except PackageNotFoundError:  # run from its sources
+    except PackageNotFoundError:  # run from the sources
         return
     for requirement in map(Requirement, required):
         if requirement.name == "ray" and not requirement.specifier.contains(found, True):

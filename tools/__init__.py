@@ -1,1 +1,1 @@
-"""What makes files of this repository. It may import the package, and is no part of it."""
+"""Programs that generate files of this repository: they use the package, but are no part of it."""

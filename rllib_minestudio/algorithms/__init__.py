@@ -1,7 +1,7 @@
 """MineStudioPPO, its data path (env runner -> fragment -> replay buffer -> learner), MineStudioBC.
 
-The public names are loaded on first use: environments run in processes of their own, whose entry
-point lies in this package and which shall import neither Ray nor torch.
+The public names are loaded on first use. The entry point of the environments' processes is in this
+package, and those processes must import neither Ray nor torch.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""MineStudioBC: RLlib's BC on windows of recorded episodes, validated and played in between."""
+"""MineStudioBC: RLlib's BC on windows of recorded episodes, with validation and evaluation."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ from rllib_minestudio.foundation.options import broken_rule, takes
 class MineStudioBCConfig(PolicyAlgorithmConfig, EvaluatedConfig, BCConfig, CloningOptions):
     """Configuration of MineStudioBC.
 
-    `offline_data(input_=...)` names the folder, or folders, with recordings; `training(model=...)`
-    the network, besides the fields of `CloningOptions`, which docs/options.md lists. The
-    environment is needed only to evaluate (`evaluation_interval`).
+    `offline_data(input_=...)` takes the folder, or folders, with recordings; `training` takes
+    `model`, the network's options, and the fields of `CloningOptions`, which docs/options.md lists.
+    The environment is needed only for evaluation (`evaluation_interval`).
 
     Example:
         >>> config = (
@@ -63,7 +63,7 @@ class MineStudioBCConfig(PolicyAlgorithmConfig, EvaluatedConfig, BCConfig, Cloni
         super().__init__(algo_class)
         CloningOptions.__init__(self)
 
-        # RLlib's settings, set to what suits this algorithm.
+        # RLlib's settings, with defaults for this algorithm.
         self.env = ENV_NAME
         self.offline_data_class = DemonstrationData
         self.dataset_num_iters_per_learner = 20
@@ -72,7 +72,7 @@ class MineStudioBCConfig(PolicyAlgorithmConfig, EvaluatedConfig, BCConfig, Cloni
 
     @takes(CloningTraining)
     def training(self, **options: Any) -> MineStudioBCConfig:
-        """Set training options; what is none of ours goes to RLlib's own `training`."""
+        """Set training options; any that are not ours go to RLlib's own `training`."""
         self.set_options(options)
         return self
 
@@ -80,7 +80,7 @@ class MineStudioBCConfig(PolicyAlgorithmConfig, EvaluatedConfig, BCConfig, Cloni
         """Check all options together.
 
         Raises:
-            InvalidOptionsError: With one sentence per problem.
+            InvalidOptionsError: If any are wrong, with one sentence per problem.
         """
         self.refuse_settings(MineStudioBCConfig(), refused_by_cloning())
         problems = problems_of(self)
@@ -95,18 +95,18 @@ class MineStudioBCConfig(PolicyAlgorithmConfig, EvaluatedConfig, BCConfig, Cloni
     def _set_spaces(self) -> None:
         """Take VPT's spaces from the network, so that cloning it needs no environment.
 
-        Other policies read whatever the environment shows.
+        For other policies, the environment defines the spaces.
         """
         spaces = self.policy_class.spaces_of(self.model_config) or self.known_spaces()
         if spaces is None:
             raise InvalidOptionsError(
-                f"env is {self.env!r}, which does not tell its spaces before it is built: set "
+                f"env is {self.env!r}, whose spaces are not known before it is built: set "
                 "observation_space and action_space with environment()."
             )
         self.observation_space, self.action_space = spaces.values()
 
     def get_default_learner_class(self) -> type:
-        """The learner of this algorithm."""
+        """Return the learner's class."""
         return MineStudioBCLearner
 
     @property
@@ -114,11 +114,11 @@ class MineStudioBCConfig(PolicyAlgorithmConfig, EvaluatedConfig, BCConfig, Cloni
         return {}
 
 
-# ------------------------------------------------------------------ what can be wrong with a config
+# ------------------------------------------------------------------------------- checks of a config
 
 
 def problems_of(config: MineStudioBCConfig) -> list[str]:
-    """All problems of a config, or an empty list."""
+    """Return all problems of a config, one sentence each."""
     return [
         *_number_problems(config),
         *_data_problems(config),
@@ -149,7 +149,7 @@ def _data_problems(config: MineStudioBCConfig) -> list[str]:
     folders = given if isinstance(given, list) else [given]
     if given == "sampler" or not folders or not all(isinstance(f, str) and f for f in folders):
         return [
-            broken_rule("input_", given, "must be a folder of recordings, or a list of such")
+            broken_rule("input_", given, "must be a folder of recordings, or a list of them")
             + " `rllib record` makes some."
         ]
     return [
@@ -166,8 +166,8 @@ def _memory_problems(config: MineStudioBCConfig) -> list[str]:
     problems = []
     if config.burn_in:
         problems.append(
-            f"burn_in is {config.burn_in}: with carry_memory, windows find the memory that those "
-            "before them left, and need not rebuild it; leave burn_in out."
+            f"burn_in is {config.burn_in}: with carry_memory, each window starts from the memory "
+            "that the one before it left, and need not rebuild it; leave burn_in out."
         )
     if config.shuffle_among != CloningOptions().shuffle_among:
         problems.append(
@@ -200,34 +200,34 @@ class MineStudioBC(BC):
 
     @classmethod
     def get_default_config(cls) -> MineStudioBCConfig:
-        """The defaults."""
+        """Return the default config."""
         return MineStudioBCConfig(algo_class=cls)
 
     def setup(self, config: MineStudioBCConfig) -> None:
-        """Build the learner (RLlib), and say so to those who watch."""
+        """Build the learner (RLlib), and report progress."""
         reporting.publish_as_trial(self._storage)
         reporting.stage("reading demonstrations, starting the learner")
         super().setup(config)
 
     @classmethod
     def _should_create_evaluation_env_runners(cls, eval_config: Any) -> bool:
-        """Never: clones are played in the driver, see `evaluate`."""
+        """Return False: clones are evaluated in the driver, see `evaluate`."""
         return False
 
     def __repr__(self) -> str:
-        """Name the class at least where the config was refused; Ray shows this beside the error."""
+        # Ray shows this with the error if the config was refused, which leaves no config.
         return super().__repr__() if self.config is not None else type(self).__name__
 
     def get_module(self, module_id: str = DEFAULT_MODULE_ID) -> Any:
-        """Return the clone, which is the learner's module; None for another id."""
+        """Return the clone, which is the learner's module; None for any other id."""
         return self.learner_group._learner.policy if module_id == DEFAULT_MODULE_ID else None
 
     def step(self) -> dict[str, Any]:
-        """One iteration; the result of one that evaluates holds that evaluation.
+        """Run one iteration.
 
         Returns:
-            RLlib's result. `evaluate` is called when the training's part of it is made already,
-            which would show what was evaluated the time before.
+            RLlib's result. RLlib calls `evaluate` only after it has built the training part, which
+            would therefore hold the previous evaluation; this replaces it with the current one.
         """
         result: dict[str, Any] = super().step()
         evaluated = result.get(EVALUATION_RESULTS, {}).get(ENV_RUNNER_RESULTS)
@@ -239,7 +239,7 @@ class MineStudioBC(BC):
         return result
 
     def training_step(self) -> None:
-        """`dataset_num_iters_per_learner` batches; RLlib collects the metrics."""
+        """Train on `dataset_num_iters_per_learner` batches; RLlib collects the metrics."""
         reporting.stage("learning")
         config, metrics = self.config, self.metrics
         batches = self.offline_data.sample(config.windows_per_batch)
@@ -262,20 +262,20 @@ class MineStudioBC(BC):
             self._validate_clone()
 
     def _validate_clone(self) -> None:
-        """Measure the loss on the episodes that were held out."""
+        """Measure the loss on the held-out episodes."""
         learner = self.learner_group._learner
         held_out = self.offline_data.validation(self.config.windows_per_batch)
         for name, value in learner.validate(held_out).items():
             self.metrics.log_value((LEARNER_RESULTS, DEFAULT_MODULE_ID, name), value, window=1)
 
     def evaluate(self, parallel_train_future: Any = None) -> dict[str, Any]:
-        """Play `evaluation_duration` episodes, the same each time; may be called at any time.
+        """Play `evaluation_duration` episodes, the same each time; works at any time.
 
         Returns:
-            What `rllib_minestudio.evaluation.training.reported` names.
+            The metrics of `rllib_minestudio.evaluation.training.reported`.
 
         Raises:
-            InvalidOptionsError: The config cannot be evaluated; with one sentence per problem.
+            InvalidOptionsError: If the config cannot be evaluated, with one sentence per problem.
         """
         if self.config.custom_evaluation_function is None:
             config = self.config.copy(copy_frozen=False)
@@ -285,7 +285,7 @@ class MineStudioBC(BC):
         self._call_back("on_evaluate_start")
         results, _, _ = self.config.custom_evaluation_function(self, None)
         for name, value in results.items():
-            # Under the training's names, too: what plots and stops by them holds for clones.
+            # Under training's names too, so that plots and stop criteria work for clones.
             self.metrics.log_value((ENV_RUNNER_RESULTS, name), value, window=1)
         self.metrics.log_value(
             (ENV_RUNNER_RESULTS, NUM_EPISODES_LIFETIME),
@@ -297,7 +297,6 @@ class MineStudioBC(BC):
         return evaluated
 
     def _call_back(self, name: str, **arguments: Any) -> None:
-        """Call RLlib's callbacks of a name."""
         make_callback(
             name,
             callbacks_objects=self.callbacks,
@@ -306,13 +305,14 @@ class MineStudioBC(BC):
         )
 
     def save_to_path(self, path: Any = None, **kwargs: Any) -> str:
-        """Save with a record, whole or not at all; see `save_with_record`."""
+        """Save a checkpoint with its record; see `save_with_record`."""
         return save_with_record(self, path, **kwargs)
 
     def restore_from_path(self, path: Any, *args: Any, **kwargs: Any) -> None:
-        """Restore; without RLlib's sync of env runners, which it also asks of none.
+        """Restore a checkpoint, without RLlib's sync of env runners: there may be none.
 
-        Demonstrations are shuffled in another order than the run began with; those held out stay.
+        Demonstrations are shuffled in a different order than at the start of the run; the held-out
+        episodes stay the same.
         """
         check_if_local(path, kwargs.get("filesystem"))
         Checkpointable.restore_from_path(self, path, *args, **kwargs)

@@ -1,7 +1,7 @@
 """Recorded episodes as an offline dataset: RLlib's `OfflineData`, read by Ray Data.
 
 Reading is streamed: a task decodes one episode at a time into windows, so that neither the
-dataset nor an episode has to fit in memory. Every epoch has an order of its own.
+dataset nor an episode has to fit in memory. Every epoch is shuffled differently.
 """
 
 from __future__ import annotations
@@ -38,37 +38,37 @@ Batch = dict[str, NDArray]
 """The fields of `demonstrations.Window`, each with a leading axis of windows."""
 
 _PLACE = "<episode, last>"
-"""Column with the number of a window's episode, and whether it is the last one there."""
+"""Column with the number of a window's episode, and whether the window is its last."""
 _READ_AHEAD = 2
-"""Windows that Ray Data fetches from the object store before they are asked for."""
+"""Windows that Ray Data prefetches from the object store."""
 _SCHEDULING_PAUSE_S = 0.02
-"""Seconds between two rounds of Ray Data's scheduler, in which a learner needs no new window."""
+"""Seconds between rounds of Ray Data's scheduler; a learner needs no new window in that time."""
 
 
 class DemonstrationData(OfflineData):
-    """Windows of recorded episodes, in training and validation parts.
+    """Windows of recorded episodes, split into training and validation episodes.
 
     Attributes:
-        num_training: Episodes to learn from.
-        num_validation: Episodes held out.
+        num_training: Number of episodes to learn from.
+        num_validation: Number of held-out episodes.
     """
 
     def __init__(self, config: CloningOptions) -> None:
-        """Find the recordings; they are read later, when batches are asked for.
+        """Find the recordings; they are read later, when batches are requested.
 
         Args:
             config: A validated `MineStudioBCConfig`.
 
         Raises:
-            RecordingError: There are no recordings, or too few to hold some out, or one lacks what
-                the policy reads.
+            RecordingError: If there are no recordings, or too few to hold some out, or one lacks an
+                observation part that the policy reads.
         """
         training, validation = split(config.input_, config.validation_fraction, config.seed or 0)
         self.num_training, self.num_validation = len(training), len(validation)
         options = window_options(config)
         for problem in recorded_parts_problems(config, [*training, *validation]):
             raise RecordingError(f"input_: {problem}")
-        # RLlib reads `input_` with a method of ray.data; ours are the folders of the recordings.
+        # RLlib reads `input_` with a method of ray.data; our items are the recordings' folders.
         listed = config.copy(copy_frozen=False)
         listed.input_, listed.input_read_method = training, "from_items"
         listed.input_read_method_kwargs = {"override_num_blocks": len(training)}
@@ -84,12 +84,12 @@ class DemonstrationData(OfflineData):
         self._batches: Iterator[Batch] | None = None
 
     def begin_anew(self, iteration: int) -> None:
-        """Shuffle in another order from now on, that of a run which goes on at an iteration."""
+        """Shuffle differently from now on, in the order of a run resumed at `iteration`."""
         self._batches = None
         self._random = np.random.default_rng((self._seed, iteration))
 
     def sample(self, num_samples: int, **_: Any) -> Iterator[Batch]:
-        """Return batches of `num_samples` windows, without end; the same iterator each time."""
+        """Return an endless iterator over batches of `num_samples` windows; always the same one."""
         if self._batches is None:
             self._batches = self._batches_of(num_samples)
         return self._batches
@@ -110,7 +110,7 @@ class DemonstrationData(OfflineData):
     def _batches_of(self, size: int) -> Iterator[Batch]:
         if self._carries:
             yield from _in_lanes(chain.from_iterable(self._epochs()), size, self._random)
-        batch: list[Batch] = []  # goes on from epoch to epoch: one may hold less than a batch
+        batch: list[Batch] = []  # carried across epochs, which may be smaller than a batch
         for epoch in self._epochs():
             for window in shuffled(epoch, self._among, self._random):
                 batch.append(_without_place(window))
@@ -119,9 +119,9 @@ class DemonstrationData(OfflineData):
                     batch = []
 
     def _epochs(self) -> Iterator[Iterator[Batch]]:
-        """All windows one by one, and again, without end."""
+        """Yield epochs without end, each an iterator over all windows."""
         while True:
-            # One block holds one recording's folder.
+            # Each block holds the folder of one recording.
             order = self.data.randomize_block_order(seed=int(self._random.integers(2**31)))
             epoch = _read(order, self._options, self._readers)
             yield _at_least_one(epoch.iter_batches(batch_size=1, prefetch_batches=_READ_AHEAD))
@@ -131,7 +131,7 @@ def _at_least_one(rows: Iterable[Batch]) -> Iterator[Batch]:
     """Yield all rows.
 
     Raises:
-        RecordingError: There is none, of which an endless stream could be made.
+        RecordingError: If there are none, since an endless stream could then never yield.
     """
     empty = True
     for row in rows:
@@ -147,12 +147,12 @@ def _at_least_one(rows: Iterable[Batch]) -> Iterator[Batch]:
 def _in_lanes(
     rows: Iterable[Batch], lanes: int, random: np.random.Generator | None = None
 ) -> Iterator[Batch]:
-    """Batches in which each window continues the one before; see `side_by_side`."""
+    """Yield batches whose windows continue those of the previous batch; see `side_by_side`."""
     placed = ((*row[_PLACE][0].tolist(), _without_place(row)) for row in rows)
     episodes: Iterator[list[Batch]] = whole_episodes(placed)
     for batch in side_by_side(episodes, lanes, random):
         present = [window for window in batch if window is not None]
-        # An ended lane's: nothing in it is to be imitated.
+        # For lanes that have ended: no step of it is imitated, as its weights are 0.
         nothing = {name: np.zeros_like(array) for name, array in present[0].items()}
         yield _joined([nothing if window is None else window for window in batch])
 
@@ -166,15 +166,15 @@ def _without_place(row: Batch) -> Batch:
 
 
 def split(folder: str | list[str], fraction: float, seed: int) -> tuple[list[str], list[str]]:
-    """Divide the recordings below some folders into those to learn from and those held out.
+    """Split the recordings below some folders into those to learn from and those held out.
 
     Args:
-        folder: One or several.
-        fraction: Share to hold out; above 0, at least one episode.
-        seed: Decides which.
+        folder: One folder, or several.
+        fraction: Share to hold out; if above 0, at least one episode.
+        seed: Determines which ones.
 
     Raises:
-        RecordingError: Nothing is left to learn from.
+        RecordingError: If nothing is left to learn from.
     """
     folders = [folder] if isinstance(folder, str) else folder
     found = [str(path.resolve()) for folder in folders for path in find_episodes(folder)]
@@ -190,7 +190,7 @@ def split(folder: str | list[str], fraction: float, seed: int) -> tuple[list[str
 
 
 def window_options(config: CloningOptions) -> WindowOptions:
-    """How a `CloningOptions` wants episodes cut."""
+    """Return how the config's episodes are cut into windows."""
     spaces = {
         "observation_space": config.observation_space,
         "action_space": config.action_space,
@@ -208,8 +208,8 @@ def window_options(config: CloningOptions) -> WindowOptions:
 def _read(items: Any, options: WindowOptions, readers: int) -> Any:
     """Turn a dataset of folders into one of windows.
 
-    The tasks ask for no CPU: a trial of Tune has reserved the machine's already, and tasks that
-    wait for one would wait for ever. `readers` bounds them instead.
+    The tasks request no CPU: a Tune trial may already have reserved all of the machine's, and tasks
+    that need one would wait forever. `readers` limits their number instead.
     """
 
     def decode(folders: dict[str, Any]) -> Iterator[Batch]:
@@ -225,7 +225,7 @@ def _read(items: Any, options: WindowOptions, readers: int) -> Any:
 
 
 def _telling_the_last(cut: Iterable[Window]) -> Iterator[tuple[Window, bool]]:
-    """Yield each window, and whether none follows."""
+    """Yield each window, and whether it is the last."""
     waiting: Window | None = None
     for window in cut:
         if waiting is not None:
@@ -236,12 +236,12 @@ def _telling_the_last(cut: Iterable[Window]) -> Iterator[tuple[Window, bool]]:
 
 
 def _number(folder: str) -> int:
-    """A number for an episode: 56 bits of a hash, which no two of them share in practice."""
+    """Return a number for an episode: 56 bits of a hash, in practice unique."""
     return int.from_bytes(hashlib.blake2b(str(folder).encode(), digest_size=7).digest(), "big")
 
 
 def _quieten() -> None:
-    """Keep Ray Data from drawing progress bars over the command's own, and from being busy."""
+    """Keep Ray Data from drawing progress bars over the command's own, and from busy waiting."""
     context = ray.data.DataContext.get_current()
     if _Unhurried not in context.custom_execution_callback_classes:
         context.custom_execution_callback_classes.append(_Unhurried)
@@ -250,12 +250,12 @@ def _quieten() -> None:
 
 
 class _Unhurried(ExecutionCallback):
-    """Keeps Ray Data's scheduler from running without a pause.
+    """Keeps Ray Data's scheduler from busy waiting.
 
-    While windows lie ready that nobody has asked for yet, its loop asks for news again at once
-    (Ray 2.60): a thread that takes the interpreter from the learner.
+    While windows are ready that have not been requested yet, its loop polls without a pause
+    (Ray 2.60), in a thread that competes with the learner for the interpreter lock.
     """
 
     def on_execution_step(self, executor: Any) -> None:
-        """Wait a moment."""
+        """Pause."""
         time.sleep(_SCHEDULING_PAUSE_S)

@@ -1,6 +1,6 @@
-"""The env runner: the end of playing that RLlib and the training loop call.
+"""The env runner, as called by RLlib and the training loop.
 
-It builds the environments, takes over weights, and reports what its `FragmentCollector` played.
+It builds the environments, loads weights, and reports what its `FragmentCollector` played.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ from rllib_minestudio.models.policies import VPT, find_policy
 
 
 class MineStudioEnvRunner(SingleAgentEnvRunner):
-    """Collects as many fragments per call as it has environments.
+    """An env runner that returns `num_envs` fragments per call.
 
     Attributes:
-        episode_source: Chooses seed and options of every reset; None numbers the episodes of each
-            environment (`episode_seeds.py`). For subclasses.
+        episode_source: For subclasses: chooses the seed and options of every reset. None numbers
+            the episodes of each environment (`episode_seeds.py`).
     """
 
     config: PPOOptions
@@ -85,13 +85,13 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
         """Build the environments."""
         recreated = self.env is not None or was_reconstructed()
         if self.env is not None:
-            if self._collector is not None:  # the episodes go on
+            if self._collector is not None:  # continue where the episodes were
                 self._start = self._begun()._replace(progress=self._progress())
             self.env.close()
-        if recreated:  # its fragments are not the continuation of those that were lost
+        if recreated:  # new fragments do not continue those that were lost
             self._instance_id = f".{secrets.token_hex(4)}"
         if self.env is None:
-            self._read = self.config.observations_read()  # by the module, which stays
+            self._read = self.config.observations_read()  # the module never changes
         options = EnvPoolOptions(**self.config.env_pool)
         self._hooks = RunnerCallbacks(self)
         self.env = make_pool(
@@ -109,26 +109,26 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
         self._hooks.environment_created()
 
     def make_module(self) -> None:
-        """Build the policy, and compute as its `precision` says."""
+        """Build the policy, and set torch's arithmetic to its `precision`."""
         super().make_module()
         if self.module.precision is not None:
             set_arithmetic(self.module.precision)
 
     def env_makers(self) -> list[Callable[[], gym.Env]]:
-        """One constructor per environment; it is called in the environment's own process."""
+        """Return one constructor per environment, to be called in the environment's process."""
         return env_makers(self.config, self.worker_index or 0, self.num_workers or 0)
 
     def sample(self, *, aligned: bool | None = None, **others: Any) -> Rollout:
-        """Play until as many fragments are complete as there are environments.
+        """Play until `num_envs` fragments are complete.
 
-        Episodes, and fragments that are not complete, run on from call to call.
+        Episodes and incomplete fragments continue in the next call.
 
         Args:
-            aligned: Whether every environment completes one fragment, and waits for the others
-                when it has: then no fragment is begun under one version of the weights and
-                completed under another. Otherwise the fragments are of whichever environments
-                were fastest. None: only if fragments may not be stale at all.
-            others: RLlib's own, such as `num_episodes`, are refused.
+            aligned: Whether every environment completes exactly one fragment and then waits for the
+                others, so that no fragment spans two versions of the weights. Otherwise the
+                fragments come from whichever environments are fastest. None: True only if
+                `max_staleness` is 0.
+            others: RLlib's own arguments, such as `num_episodes`, which are refused.
         """
         refuse_arguments(others)
         if aligned is None:
@@ -145,7 +145,7 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
         return Rollout(self._report(collector, fragments), fragments)
 
     def begin_from(self, start: RolloutStart) -> None:
-        """Begin there with the next rollout, unless this env runner has begun there already."""
+        """Begin at `start` with the next rollout, unless this env runner has already done so."""
         if self._start is None or self._start.restores != start.restores:
             self._start = start
             self._rollouts = start.progress.rollouts
@@ -154,7 +154,7 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
     def rollout(
         self, weights: Any, aligned: bool, start: RolloutStart
     ) -> tuple[RolloutReport | Fragment, ...]:
-        """Pull the newest weights, then `sample`; for calls with a return value per fragment.
+        """Pull the newest weights, then `sample`.
 
         Args:
             weights: A `WeightsSource`.
@@ -162,7 +162,7 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
             start: Where to begin.
 
         Returns:
-            The report, and `num_envs` fragments.
+            The report, followed by `num_envs` fragments: a remote call has one result for each.
         """
         self.begin_from(start)
         publication = weights.pull(self._weights_number)
@@ -178,13 +178,13 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
         return report, *fragments
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Load weights whatever their version: a run may be rolled back to older ones."""
+        """Load weights of any version: a run may be rolled back to older ones."""
         if COMPONENT_RL_MODULE in state:
             self._weights_seq_no = 0
         super().set_state(state)
 
     def set_prior(self, weights: PriorWeights) -> None:
-        """Load the prior's weights; without any, fragments carry no latents of it."""
+        """Load the prior's weights; until then, fragments have no prior latents."""
         if self._prior is None:
             module = copy.deepcopy(self.module)
             self._prior = build_prior_latents(self.config, module, self.num_envs, weights)
@@ -194,14 +194,14 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
     # ---------------------------------------------------------------- inside
 
     def _begun(self) -> RolloutStart:
-        """Where this env runner has begun, or is about to."""
+        """Return where this env runner began, or is about to."""
         return self._start or RolloutStart(0, episodes_seed(self.config), RunnerProgress())
 
     def _progress(self) -> RunnerProgress:
         return RunnerProgress(self._rollouts, tuple(self.env.unplayed))
 
     def _make_collector(self, rng: np.random.Generator) -> FragmentCollector:
-        """Begin episodes; recording begins where `decorrelation_steps` end."""
+        """Begin the episodes, and play the decorrelation steps, which are not recorded."""
         config, worker, start = self.config, self.worker_index or 0, self._begun()
         reporting.publish_as_actor()
         reporting.detail("resetting environments")
@@ -222,7 +222,7 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
         return collector
 
     def _report(self, collector: FragmentCollector, fragments: list[Fragment]) -> RolloutReport:
-        """Tell of what was played since the last report."""
+        """Report what was played since the last report."""
         episodes, collector.episodes = collector.episodes, []
         restarts = dict(self.env.restarts)
         self.env.restarts.clear()
@@ -244,10 +244,10 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
 
 
 def refuse_arguments(others: Mapping[str, Any]) -> None:
-    """Refuse what RLlib's own runner takes in `sample` and ours does not, if there is any.
+    """Refuse arguments that RLlib's own `sample` takes and ours does not.
 
     Raises:
-        InvalidOptionsError: There is.
+        InvalidOptionsError: If there are any.
     """
     if others:
         raise InvalidOptionsError(
@@ -256,20 +256,19 @@ def refuse_arguments(others: Mapping[str, Any]) -> None:
         )
 
 
-# ---------------------------- from what stands in `config.env` to something that makes environments
+# ------------------------------------------------ from `config.env` to constructors of environments
 
 ENV_NAME = "MineStudio"
-"""The name under which `MineStudioEnv` can be given in YAML."""
+"""The name of `MineStudioEnv` in YAML files."""
 
 
 EnvMaker = Callable[[EnvConfig], gym.Env]
 
 
 def resolve_env(env: Any) -> EnvMaker:
-    """Find the constructor behind an environment specifier.
+    """Find the constructor for an environment specifier.
 
-    It does not depend on what this process has registered, so it gives the same answer in every
-    worker, except for names registered by the user.
+    The result is the same in every process, except for names registered by the user.
 
     Args:
         env: A class or function of one argument, the `EnvConfig`; `MineStudio`; a name given to
@@ -292,9 +291,9 @@ def resolve_env(env: Any) -> EnvMaker:
             raise InvalidOptionsError(
                 f"env is {env!r}, which cannot be imported: {error}"
             ) from error
-        # What a file names is called only if it is what it should be.
+        # An object named in a file is called only if it is an environment class.
         if not isinstance(found, type) or not issubclass(found, gym.Env):
-            raise InvalidOptionsError(f"env is {env!r}, which is no class of environments.")
+            raise InvalidOptionsError(f"env is {env!r}, which is not an environment class.")
         return found
     raise InvalidOptionsError(
         broken_rule(
@@ -307,11 +306,11 @@ def resolve_env(env: Any) -> EnvMaker:
 
 
 def known_spaces(env: Any, env_config: Mapping[str, Any]) -> dict[str, gym.Space] | None:
-    """Return the spaces of an environment as far as they are known without building one.
+    """Return the spaces of an environment if they are known without building it.
 
     Returns:
-        `observation_space` and `action_space`; None if only the environment can tell, or if it or
-        an option is wrong, which is for others to report.
+        `observation_space` and `action_space`; None if the environment has to be built, or if it or
+        one of its options is invalid, which other checks report.
     """
     try:
         found = resolve_env(env)
@@ -325,30 +324,25 @@ def known_spaces(env: Any, env_config: Mapping[str, Any]) -> dict[str, gym.Space
 def suited_env_config(
     env: Any, env_config: Mapping[str, Any], defaults: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return options of an environment, with a policy's defaults for what they leave open.
+    """Return an environment's options, with a policy's defaults for those not given.
 
     Args:
-        env: An environment specifier; only `MineStudioEnv` has options that policies know of.
-        env_config: What the user gave.
-        defaults: Of the policy, see `RecurrentPolicy.env_defaults`.
+        env: An environment specifier; policies have defaults for `MineStudioEnv` only.
+        env_config: The options given by the user.
+        defaults: The policy's defaults, see `RecurrentRLModule.env_defaults`.
     """
     return {**(defaults if env in (ENV_NAME, MineStudioEnv) else {}), **env_config}
 
 
 def suited_env_options(env: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the `env_config` of a config as a trial has it, with its policy's defaults.
-
-    Args:
-        env: The environment specifier.
-        options: Name of a config's option -> value.
-    """
+    """Return the `env_config` in a trial's options, with its policy's defaults."""
     policy = find_policy(options.get("module_class", VPT))
     defaults = policy.env_defaults(options.get("model") or {})
     return suited_env_config(env, options.get("env_config") or {}, defaults)
 
 
 def episodes_seed(config: AlgorithmConfig) -> int:
-    """What episodes derive from: the environment's own option `seed`, or else the algorithm's."""
+    """Return the seed of all episodes: the environment's option `seed`, or else the algorithm's."""
     own = config.env_config.get("seed")
     return own if isinstance(own, int) and own >= 0 else config.seed or 0
 
@@ -356,13 +350,7 @@ def episodes_seed(config: AlgorithmConfig) -> int:
 def env_makers(
     config: AlgorithmConfig, worker_index: int, num_workers: int
 ) -> list[Callable[[], gym.Env]]:
-    """One constructor per environment of an env runner.
-
-    Args:
-        config: Says which environment, with which options, and how many.
-        worker_index: Of the env runner.
-        num_workers: How many remote env runners there are.
-    """
+    """Return one constructor per environment of an env runner."""
     maker = resolve_env(config.env)
     options = {"seed": config.seed or 0, **config.env_config}
     return [
@@ -382,15 +370,15 @@ def make_pool(
     options: EnvPoolOptions,
     **arguments: Any,
 ) -> EnvPool:
-    """Build the kind of pool that the options ask for.
+    """Build the kind of pool that the options specify.
 
     Args:
-        env: What stands in `config.env`.
-        env_config: Its options.
+        env: The environment specifier.
+        env_config: The environment's options.
         make_envs: One constructor per environment.
-        options: With `auto`, our environment with the embedded engine runs inline: it neither
-            hangs nor crashes, and its steps are shorter than the way to another process.
-        arguments: Of the pool.
+        options: With mode `auto`, `MineStudioEnv` with the embedded engine runs inline: it neither
+            hangs nor crashes, and its steps take less time than messages to another process.
+        arguments: Further arguments of the pool.
     """
     mode = options.mode
     if mode == AUTO:
@@ -401,7 +389,7 @@ def make_pool(
 
 
 def was_reconstructed() -> bool:
-    """Whether Ray started this actor anew after it was lost."""
+    """Whether Ray restarted this actor after it was lost."""
     if not ray.is_initialized():
         return False
     context = ray.get_runtime_context()
@@ -409,28 +397,27 @@ def was_reconstructed() -> bool:
 
 
 # --------------------------------------------------------------- RLlib's callbacks of an env runner
-# Episodes, the end of a rollout, environments that were built.
-#
-# They get RLlib's arguments. Our runner keeps no `SingleAgentEpisode`, which would hold every
-# frame: `CallbackEpisode` offers the part of it that callbacks read. Nothing is followed, and
-# nothing asked of the environments, that no callback wants.
+# They are called for episodes, at the end of a rollout, and when environments were built, with
+# RLlib's arguments. Our runner keeps no `SingleAgentEpisode`, which would hold every frame:
+# `CallbackEpisode` offers the part of it that callbacks read. Without episode callbacks, episodes
+# are not tracked, and no infos are requested from the environments.
 
 ON_START, ON_STEP, ON_END = "on_episode_start", "on_episode_step", "on_episode_end"
 
 
 class CallbackEpisode:
-    """What a callback sees of a running episode, under the names of RLlib's `SingleAgentEpisode`.
+    """A running episode as callbacks see it, with the names of RLlib's `SingleAgentEpisode`.
 
     Args:
-        info: What the reset told, plain and small (`env_pool.episode.plain_info`).
+        info: The reset's info, plain and small (`plain_info`).
 
     Attributes:
         id_: Unique among all episodes.
-        t: Steps so far; `len(episode)` is the same.
-        is_terminated: Whether the last step ended it.
-        is_truncated: Whether it was cut short, by a time limit or a failure.
-        env_error: Why the environment failed, in one line, if that cut it short; else None.
-        custom_data: A dict for callbacks to keep things in until the episode ends.
+        t: Steps so far, as `len(episode)`.
+        is_terminated: Whether the last step terminated the episode.
+        is_truncated: Whether it was truncated, by a time limit or a failure.
+        env_error: Why the environment failed, in one line, if that truncated it; else None.
+        custom_data: A dict for the callbacks' own data, kept until the episode ends.
     """
 
     def __init__(self, info: dict[str, Any]) -> None:
@@ -446,40 +433,34 @@ class CallbackEpisode:
         self._started = time.perf_counter()
 
     def __len__(self) -> int:
-        """Steps so far."""
         return self.t
 
     def __bool__(self) -> bool:
-        """True, also before the first step."""
-        return True
+        return True  # even before the first step
 
     @property
     def is_done(self) -> bool:
-        """Whether it has ended."""
+        """Whether the episode has ended."""
         return self.is_terminated or self.is_truncated
 
     def get_return(self) -> float:
-        """The sum of its rewards so far."""
+        """Return the sum of the rewards so far."""
         return self._return
 
     def get_rewards(self, indices: int) -> float:
-        """The last step's reward, for `indices` -1."""
+        """Return the last step's reward; `indices` must be -1."""
         return _last("get_rewards", indices, self._reward)
 
     def get_infos(self, indices: int) -> dict[str, Any]:
-        """The last step's info, or the reset's if there was no step, for `indices` -1."""
+        """Return the info of the last step, or else of the reset; `indices` must be -1."""
         return _last("get_infos", indices, self._info)
 
     def get_duration_s(self) -> float:
-        """Seconds since it began."""
+        """Return the seconds since the episode began."""
         return time.perf_counter() - self._started
 
     def __getattr__(self, name: str) -> Any:
-        """Say what there is instead.
-
-        Raises:
-            AttributeError: Always; only what is not there comes here.
-        """
+        """Raise an `AttributeError` that lists what there is."""
         raise AttributeError(
             f"episode.{name} is not kept: an env runner holds no frames and actions of whole "
             "episodes. There are id_, t, len(episode), get_return(), get_rewards(-1), "
@@ -488,7 +469,7 @@ class CallbackEpisode:
         )
 
     def add_step(self, reward: float, terminated: bool, truncated: bool, told: StepInfos) -> None:
-        """Take in one step."""
+        """Add one step."""
         self.t += 1
         self._reward = reward
         self._return += reward
@@ -503,11 +484,11 @@ class RunnerCallbacks:
     """Calls the callbacks of an env runner.
 
     Args:
-        runner: The env runner; its config names the callbacks, its `_callbacks` are their objects.
+        runner: The env runner. Its config has the callback functions, its `_callbacks` the objects.
 
     Attributes:
-        infos: Which infos the pool of environments is to tell.
-        follows_episodes: Whether there is a callback that wants to be told of episodes.
+        infos: Which infos the pool of environments has to return.
+        follows_episodes: Whether there are episode callbacks.
     """
 
     def __init__(self, runner: Any) -> None:
@@ -524,7 +505,7 @@ class RunnerCallbacks:
         self._on_end = calls.get(ON_END, _nothing)
 
     def environment_created(self) -> None:
-        """Call `on_environment_created`, with the pool of all environments."""
+        """Call `on_environment_created` with the pool of all environments."""
         runner = self._runner
         context = EnvConfig(
             runner.config.env_config,
@@ -535,15 +516,15 @@ class RunnerCallbacks:
         self._call("on_environment_created", env=runner.env, env_context=context)
 
     def sample_end(self, samples: list[Any]) -> None:
-        """Call `on_sample_end`, with the fragments of a rollout."""
+        """Call `on_sample_end` with the fragments of a rollout."""
         self._call("on_sample_end", samples=samples)
 
     def tell(self, step: PoolStep, playing: Container[int] | None = None) -> None:
-        """Call the episode callbacks for what environments answered.
+        """Call the episode callbacks for the environments' answers.
 
         Args:
-            step: From a pool that tells `infos`.
-            playing: Environments whose new episodes count; None: all.
+            step: From a pool that returns `infos`.
+            playing: Environments whose new episodes are followed; None: all.
         """
         for k, row in enumerate(step.rows.tolist()):
             told = step.infos[row]
@@ -579,7 +560,7 @@ class RunnerCallbacks:
 
 
 def wanted_callbacks(config: AlgorithmConfig) -> set[str]:
-    """Return which of the episode callbacks a config has that do anything."""
+    """Return the names of the episode callbacks that a config implements."""
     return {
         name
         for name in (ON_START, ON_STEP, ON_END)
@@ -592,7 +573,7 @@ def wanted_callbacks(config: AlgorithmConfig) -> set[str]:
 
 
 def _nothing(*_: Any, **__: Any) -> None:
-    """Stand in for a callback that nobody wants."""
+    """Do nothing, in place of a missing callback."""
 
 
 def _last(method: str, indices: int, value: Any) -> Any:

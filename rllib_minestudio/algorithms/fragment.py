@@ -1,8 +1,8 @@
 """Fragments: the unit in which experience is collected, stored, transported and trained on.
 
 A fragment is T consecutive steps of one environment. Episodes may begin and end inside it; the
-`first` flags tell the network where its memory starts anew. Entry t of every array belongs to
-step t: what the agent saw (`obs`), what it then did (`action`), and what came of it (`reward`,
+`first` flags mark where the network's memory is reset. Entry t of every array belongs to step t:
+the observation (`obs`), the action chosen for it (`action`), and the outcome (`reward`,
 `terminated`, `truncated`).
 
 Observations are flat here: the parts that the policy reads, by name (`observations.py`).
@@ -31,36 +31,36 @@ _FLAGS = ("first", "terminated", "truncated")
 
 @dataclass(frozen=True, eq=False)
 class Fragment:
-    """T steps of one environment, with all that is needed to train on them later.
+    """T steps of one environment, with everything needed to train on them later.
 
-    Not a dict, list or tuple on purpose: RLlib flattens those when it resolves references.
+    Deliberately not a dict, list or tuple: RLlib flattens those when it resolves references.
 
     Attributes:
         obs: (T, ...) each part, such as {"image": (T, H, W, 3) uint8}.
-        action: (T,) int64 tokens per head, {"buttons", "camera"}.
+        action: (T,) int64 tokens per head, such as {"buttons", "camera"}.
         reward: (T,) float32.
         first: (T,) bool, whether the step begins an episode.
         terminated: (T,) bool.
         truncated: (T,) bool.
         logp: (T,) float32, log-probability of the action under the behaviour policy.
         value: (T,) float32, the behaviour policy's value of `obs`, in units of return.
-        bootstrap_value: (T,) float32, the behaviour policy's value of the observation that followed
-            a truncated step (the next step begins another episode, with another observation); NaN
+        bootstrap_value: (T,) float32, the behaviour policy's value of the final observation after a
+            truncated step (`obs` of the next step already belongs to the next episode); NaN
             elsewhere.
-        final_obs: Those observations themselves, (N, ...) each part, one for each of the N steps
-            that were truncated and did not terminate, in their order.
+        final_obs: Those final observations, (N, ...) each part, for the N steps that were truncated
+            and not terminated, in order.
         state_in: The network's memory before the first step, arrays without a batch axis.
         last_obs: The observation after the last step, each part without a time axis.
         last_first: Whether `last_obs` begins an episode.
         last_value: The behaviour policy's value of `last_obs`.
         weights_version_min: Oldest version of the weights that acted in this fragment.
-        weights_version_max: Newest one.
-        env_id: Names the environment, unique in a run.
-        index: Counts the fragments of that environment from 0; consecutive ones are contiguous.
-        prior_latent: The frozen prior's features of `obs`, (T, E) float32, computed with a
-            memory of its own; None if there is no prior.
-        prior_version: Of the prior's weights that computed them.
-        episode: Number of the episode that its first step is in, of that environment's
+        weights_version_max: Newest version of the weights that acted in this fragment.
+        env_id: Name of the environment, unique in a run.
+        index: Number of the fragment in its environment, from 0; consecutive ones are contiguous.
+        prior_latent: The frozen prior's latents of `obs`, (T, E) float32, computed with the prior's
+            own memory; None without a prior.
+        prior_version: Version of the prior's weights that computed them.
+        episode: Number, in this environment, of the episode that the first step belongs to
             (`episode_seeds.py`).
     """
 
@@ -87,22 +87,21 @@ class Fragment:
     episode: int = 0
 
     def __len__(self) -> int:
-        """T."""
         return len(self.reward)
 
     @property
     def key(self) -> tuple[str, int]:
-        """Identify the fragment in a run."""
+        """The fragment's identity in a run: environment and index."""
         return self.env_id, self.index
 
     @property
     def metadata(self) -> FragmentMetadata:
-        """What may be known of it without holding it."""
+        """What the replay buffer needs to know."""
         return FragmentMetadata(self.key, self.weights_version_min)
 
 
 class FragmentMetadata(NamedTuple):
-    """What a replay buffer needs to know of a fragment that lies elsewhere.
+    """What a replay buffer needs to know about a fragment that is stored elsewhere.
 
     Attributes:
         key: As `Fragment.key`.
@@ -114,15 +113,15 @@ class FragmentMetadata(NamedTuple):
 
 
 class FragmentBuilder:
-    """Builds n fragments side by side, one per environment, each at its own step.
+    """Builds n fragments in parallel, one per environment, each at its own step.
 
-    Floats start as NaN, so that a step nobody wrote shows at once.
+    Floats are initialised to NaN, so that steps that were never written are noticed.
 
     Args:
         num_envs: n.
         length: T.
-        parts: Of observations.
-        heads: Names of the action's heads.
+        parts: The observation parts to record.
+        heads: Names of the action heads.
     """
 
     def __init__(
@@ -152,17 +151,17 @@ class FragmentBuilder:
         weights_version: int,
         episode: NDArray[np.int64],
     ) -> None:
-        """Write what the agents in k environments saw and decided.
+        """Write the observations and decisions of one step in k environments.
 
         Args:
-            rows: (k,) which environments; the other arrays have a leading axis of k.
-            obs: Each part; others than those of the builder are passed over.
-            first: Whether they begin an episode.
+            rows: (k,) the environments' indices; the other arrays have a leading axis of k.
+            obs: Observation parts; parts that the builder does not record are ignored.
+            first: Whether each observation begins an episode.
             action: Tokens.
-            logp: Of the action.
-            value: Of `obs`.
-            weights_version: Of the weights that decided.
-            episode: Number of the episode that they are in.
+            logp: Log-probability of the action.
+            value: Value of `obs`.
+            weights_version: Version of the weights that chose the actions.
+            episode: Number of the episode that each environment is in.
         """
         t = self._next[rows]
         places = list(zip(rows.tolist(), t.tolist(), strict=True))
@@ -190,19 +189,19 @@ class FragmentBuilder:
         final_obs: Mapping[int, Arrays],
         bootstrap_value: Mapping[int, float],
     ) -> NDArray[np.bool_]:
-        """Write what came of the last decisions in k environments.
+        """Write the outcome of the last decisions in k environments.
 
         Args:
-            rows: (k,) which environments; the other arrays have a leading axis of k.
-            reward: Of the step.
-            terminated: Whether it ended the episode for good.
-            truncated: Whether it ended it before its time.
-            final_obs: Per environment whose episode was truncated and did not terminate, what it
-                saw last; kept.
-            bootstrap_value: Its value.
+            rows: (k,) the environments' indices; the other arrays have a leading axis of k.
+            reward: Reward of the step.
+            terminated: Whether the step terminated the episode.
+            truncated: Whether the step truncated the episode.
+            final_obs: The final observation of each environment whose episode was truncated and not
+                terminated; kept without a copy.
+            bootstrap_value: The values of these observations.
 
         Returns:
-            (k,) whether the environment's fragment is complete: `take` it before anything else.
+            (k,) whether the environment's fragment is complete; `take` it before the next write.
         """
         t = self._next[rows]
         self._floats["reward"][rows, t] = reward
@@ -225,16 +224,16 @@ class FragmentBuilder:
         env_id: str,
         index: int,
     ) -> Fragment:
-        """Hand out a complete fragment and make room for the environment's next one.
+        """Return a complete fragment, and start the environment's next one.
 
         Args:
-            row: Which environment.
+            row: The environment's index.
             state_in: The network's memory before the fragment, without a batch axis.
-            last_obs: The observation after it; copied.
-            last_first: Whether that begins an episode.
-            last_value: Its value.
-            env_id: Names the environment.
-            index: Of the fragment.
+            last_obs: The observation after the fragment; copied.
+            last_first: Whether `last_obs` begins an episode.
+            last_value: Value of `last_obs`.
+            env_id: Name of the environment.
+            index: Number of the fragment in its environment.
         """
         oldest, newest = self._version[:, row].tolist()
         fragment = Fragment(
@@ -272,16 +271,16 @@ class FragmentBuilder:
         }
 
 
-# ----------------------------------------------- what the environments show that wait for an action
+# --------------------------------------------- observations of environments that wait for an action
 
 
 class Observed(NamedTuple):
-    """What k environments see that wait for an action.
+    """The observations of k environments that wait for an action.
 
     Attributes:
-        rows: (k,) int64, which environments.
+        rows: (k,) int64, the environments' indices.
         obs: (k, ...) each part.
-        first: (k,) bool, whether it begins an episode.
+        first: (k,) bool, whether the observation begins an episode.
     """
 
     rows: NDArray[np.int64]
@@ -289,13 +288,13 @@ class Observed(NamedTuple):
     first: NDArray[np.bool_]
 
     def select(self, which: NDArray[np.bool_]) -> Observed:
-        """A copy of those where `which` (k,) is true."""
+        """Return a copy of the rows where `which`, (k,), is true."""
         obs = {name: part[which] for name, part in self.obs.items()}
         return Observed(self.rows[which], obs, self.first[which])
 
     @staticmethod
     def join(parts: list[Observed]) -> Observed:
-        """All of several, by environment."""
+        """Concatenate several, sorted by environment."""
         rows = np.concatenate([part.rows for part in parts])
         order = np.argsort(rows)
         obs = {
@@ -305,7 +304,6 @@ class Observed(NamedTuple):
 
 
 # --------------------------------------------------------- what an env runner returns from one call
-# Fragments, and a report of how they were played.
 
 INFERENCE = "inference"
 WAITING = "waiting_for_envs"
@@ -314,10 +312,10 @@ SAMPLING = "sampling"
 
 
 class RunnerProgress(NamedTuple):
-    """How far an env runner has come.
+    """How far an env runner has got.
 
     Attributes:
-        rollouts: How many it has played; the actions of each are drawn with numbers of its own.
+        rollouts: How many it has played; the number also seeds the next rollout's actions.
         unplayed: As in `EpisodeCounts`.
     """
 
@@ -326,13 +324,13 @@ class RunnerProgress(NamedTuple):
 
 
 class RolloutStart(NamedTuple):
-    """Where an env runner begins if it has played nothing yet, or nothing since a restore.
+    """Where an env runner begins that has not played since the start or the last restore.
 
     Attributes:
-        restores: How often training was restored; an env runner that began before the last time
-            begins once more.
-        seed: What its episodes and actions derive from, together with its index.
-        progress: What it goes on from.
+        restores: How often training was restored; an env runner that began before the last restore
+            begins again.
+        seed: The seed of its episodes and actions, together with its index.
+        progress: The progress to continue from.
     """
 
     restores: int
@@ -341,23 +339,24 @@ class RolloutStart(NamedTuple):
 
 
 class RolloutReport(NamedTuple):
-    """All that is small: the driver reads it without touching a fragment.
+    """The small part of a rollout, which the driver reads without fetching fragments.
 
     Attributes:
-        fragments: What there is to know of each fragment, in their order.
-        episodes: Those that ended since the last report.
+        fragments: Metadata of the fragments, in order.
+        episodes: The episodes that ended since the last report.
         env_restarts: How often environments were replaced since then, by cause.
         metrics: RLlib's counters and timers.
-        seconds: Wall time in the policy (`inference`), in waiting for environments or playing
-            them (`waiting_for_envs`), in the prior (`prior`), and altogether (`sampling`).
-        weights_number: Of the publication that the runner acted with last; 0 if it never pulled.
-        weights_reachable: Whether the actor that has the newest ones answered; if it did not, the
-            runner may have played on with older ones.
-        instance_id: Tells the environments that a runner has from those it had before its
-            process was lost.
-        worker_index: Of the runner.
+        seconds: Wall time in the policy (`inference`), waiting for environments or playing them
+            (`waiting_for_envs`), in the prior (`prior`), and in total (`sampling`).
+        weights_number: Number of the publication that the runner acted with last; 0 if it never
+            pulled.
+        weights_reachable: Whether the actor with the newest weights answered; if not, the runner
+            may have continued with older ones.
+        instance_id: Distinguishes the runner's environments from those it had before its process
+            was lost.
+        worker_index: Index of the runner.
         restores: As in the `RolloutStart` that it began with.
-        progress: How far it has come with this rollout.
+        progress: The runner's progress after this rollout.
     """
 
     fragments: list[FragmentMetadata]
@@ -374,21 +373,21 @@ class RolloutReport(NamedTuple):
 
 
 class Rollout(NamedTuple):
-    """A report and the fragments it is about."""
+    """A report and its fragments."""
 
     report: RolloutReport
     fragments: list[Fragment]
 
 
 class StageTimes:
-    """A stopwatch with several hands."""
+    """Wall time per stage."""
 
     def __init__(self) -> None:
         self._seconds = dict.fromkeys((INFERENCE, WAITING, PRIOR, SAMPLING), 0.0)
 
     @contextmanager
     def measure(self, stage: str) -> Iterator[None]:
-        """Add the time of a block to a stage."""
+        """Add the duration of a block to a stage."""
         started = time.perf_counter()
         try:
             yield
@@ -396,7 +395,7 @@ class StageTimes:
             self._seconds[stage] += time.perf_counter() - started
 
     def take(self) -> dict[str, float]:
-        """Hand out the times and go back to zero."""
+        """Return the times, and reset them to zero."""
         seconds = self._seconds
         self._seconds = dict.fromkeys(seconds, 0.0)
         return seconds

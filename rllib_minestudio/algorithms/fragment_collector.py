@@ -1,9 +1,8 @@
-"""Plays the policy in environments, and cuts what happens into fragments.
+"""Playing the policy in environments, and cutting the steps into fragments.
 
 Only the observation, the action and two numbers are recorded per step. The network's memory stays
-on the device, in a rollout session; it is copied once, at the start of a fragment.
-(RLlib's own runner stores every output of the module at every step: with VPT's memory that is
-megabytes per step.)
+on the device, in a rollout session, and is copied once per fragment, at its start. (RLlib's own
+runner stores every output of the module at every step: with VPT's memory, megabytes per step.)
 
 Each environment is at its own step of its own fragment; the policy acts for whichever are ready.
 """
@@ -42,22 +41,22 @@ class FragmentCollector:
     """Collects fragments, and the episodes that end meanwhile.
 
     Args:
-        env: The environments; they are reset.
-        counts: Where they go on in their episodes.
-        session: Of the policy, for all of them.
-        parts: What the policy reads of observations; only these are recorded.
-        env_ids: Name each of them, unique in a run.
+        env: The environments, which are reset.
+        session: The policy's rollout session for all environments.
+        counts: The episode numbers from which the environments continue.
+        parts: The observation parts that the policy reads; only these are recorded.
+        env_ids: Names of the environments, unique in a run.
         fragment_length: Steps of a fragment.
         min_ready: How many environments must be ready before the policy acts.
         explore: Whether actions are sampled.
-        device: Of the policy.
-        on_step: Called with all that the environments answer; None for nothing.
+        device: The policy's device.
+        on_step: Called with every answer of the environments, or None.
 
     Attributes:
         env_ids: As given.
-        prior: Adds its latents to complete fragments; None leaves them out.
-        weights_version: Of the weights that the policy acts with.
-        episodes: Those that ended; the reader empties the list.
+        prior: Adds its latents to complete fragments, or None.
+        weights_version: Version of the weights that the policy acts with.
+        episodes: Episodes that ended; the reader empties the list.
         times: Seconds per stage.
     """
 
@@ -101,15 +100,15 @@ class FragmentCollector:
         self._state_in = self._states(np.arange(self._num_envs))
 
     def decorrelate(self, max_steps: int, rng: np.random.Generator) -> None:
-        """Let every environment play a random number of steps of which nothing is recorded.
+        """Let every environment play a random number of steps that are not recorded.
 
-        Environments that start together and have the same time limit would otherwise be in the
-        same part of their episodes for ever. The memory of these steps is not kept: the prior,
-        which never sees them, could not have it, and would be another policy without.
+        Otherwise environments that start together and have the same time limit would always be in
+        the same part of their episodes. The memory of these steps is dropped: the prior never sees
+        them, and with less memory it would be a different policy.
 
         Args:
-            max_steps: How many an environment plays at most.
-            rng: Draws the number, and the actions.
+            max_steps: The maximum number of steps per environment.
+            rng: Draws the numbers of steps, and the actions.
         """
         left = rng.integers(max_steps + 1, size=self._num_envs)
         self._random = rng
@@ -126,12 +125,12 @@ class FragmentCollector:
                 self._act(seen)
 
     def collect(self, *, aligned: bool, rng: np.random.Generator) -> list[Fragment]:
-        """Let the environments play until as many fragments are complete as there are of them.
+        """Play until as many fragments are complete as there are environments.
 
-        Episodes, and fragments that are not complete, run on from call to call.
+        Episodes and incomplete fragments continue in the next call.
 
         Args:
-            aligned: As `MineStudioEnvRunner.sample` takes it.
+            aligned: As in `MineStudioEnvRunner.sample`.
             rng: Draws the actions.
         """
         self._random = rng
@@ -154,14 +153,14 @@ class FragmentCollector:
                 self._act(seen)
             self._finish_fragments()  # while the environments play
         fragments = [self._complete.popleft() for _ in range(self._num_envs)]
-        if aligned:  # one of each environment: in an order that does not depend on their speed
+        if aligned:  # one per environment, in an order that does not depend on their speed
             fragments.sort(key=lambda fragment: self.env_ids.index(fragment.env_id))
         return fragments
 
     # ---------------------------------------------------------------- one step
 
     def _see(self, step: PoolStep) -> Observed:
-        """What the environments show, and note the episodes that they ended."""
+        """Return the environments' observations, and note the episodes that ended."""
         if self._on_step is not None:
             self._on_step(step)
         self.episodes += step.episodes
@@ -170,12 +169,12 @@ class FragmentCollector:
         return Observed(step.rows, obs, ended | ~step.answered)
 
     def _hold(self, seen: Observed) -> None:
-        """Keep what environments see until the next call; `recv` will overwrite it."""
+        """Keep a copy of observations until the next call, since `recv` overwrites them."""
         if len(seen.rows):
             self._held.append(seen._replace(obs=copied(seen.obs)))
 
     def _act(self, seen: Observed) -> None:
-        """One forward pass; moves the environments' memories on and sends them the actions."""
+        """Run one forward pass, which advances the memories, and send the actions."""
         with self.times.measure(INFERENCE):
             decision = self._session.act(
                 self._seen_on_device(seen.obs),
@@ -199,7 +198,7 @@ class FragmentCollector:
         )
 
     def _record(self, step: PoolStep) -> NDArray[np.bool_]:
-        """Write down what came of the actions.
+        """Record the outcome of the actions.
 
         Returns:
             (k,) whether an environment completed its fragment.
@@ -221,7 +220,7 @@ class FragmentCollector:
     # ---------------------------------------------------------------- complete fragments
 
     def _take_fragments(self, step: PoolStep, positions: NDArray[np.int64]) -> None:
-        """Hand out complete fragments; `positions` are those of their environments in `step`."""
+        """Take complete fragments; `positions` are their environments' positions in `step`."""
         rows = step.rows[positions]
         obs = {name: step.obs[name][positions] for name in self._parts}
         first = (step.terminated | step.truncated)[positions]
@@ -259,14 +258,14 @@ class FragmentCollector:
     # ---------------------------------------------------------------- the policy
 
     def _numbers(self, count: int) -> Tensor | None:
-        """Numbers [count, heads] to draw actions with, if they are to be drawn."""
+        """Return random numbers [count, heads] to sample actions with; None if they are not."""
         if not self._explore:
             return None
         assert self._random is not None
         return self._on_device(self._random.random((count, self._num_heads)))
 
     def _final_values(self, final_obs: Mapping[int, Observations]) -> dict[int, float]:
-        """Values of the observations that truncated episodes ended with."""
+        """Return the values of the final observations of truncated episodes."""
         if not final_obs:
             return {}
         rows = np.array(sorted(final_obs), np.int64)
@@ -277,7 +276,7 @@ class FragmentCollector:
         return dict(zip(rows.tolist(), values.tolist(), strict=True))
 
     def _values(self, rows: NDArray, obs: Observations, first: NDArray) -> NDArray[np.float32]:
-        """Values (k,) of observations; memories stay as they are."""
+        """Return the values (k,) of observations; memories stay unchanged."""
         with self.times.measure(INFERENCE):
             values = self._session.value(
                 self._seen_on_device(obs), self._on_device(first), rows=self._which(rows)
@@ -285,17 +284,17 @@ class FragmentCollector:
             return values.cpu().numpy()
 
     def _states(self, rows: NDArray[np.int64]) -> list[dict[str, NDArray]]:
-        """Copies of the memories of k environments, each without a batch axis."""
+        """Return copies of the memories of k environments, each without a batch axis."""
         state = self._session.state(self._which(rows))
         arrays = {name: tensor.cpu().numpy() for name, tensor in state.items()}
         return [{name: array[k] for name, array in arrays.items()} for k in range(len(rows))]
 
     def _which(self, rows: NDArray[np.int64]) -> Tensor | None:
-        """The environments as the rollout session wants them: all is faster than some."""
+        """Return `rows` for the rollout session; None stands for all, which is faster."""
         return None if len(rows) == self._num_envs else self._on_device(rows)
 
     def _seen_on_device(self, obs: Observations) -> dict[str, Any]:
-        """Observations as the policy takes them."""
+        """Return observations on the policy's device, nested as it takes them."""
         return nested({name: self._on_device(part) for name, part in obs.items()})
 
     def _on_device(self, array: NDArray) -> Tensor:

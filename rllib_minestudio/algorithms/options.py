@@ -49,7 +49,7 @@ class EnvPoolOptions:
     )
     inference_batch_size: int = option(
         1,
-        "The policy acts as soon as this many environments are ready; more are taken along. "
+        "The policy acts as soon as this many environments are ready, for all that are ready then. "
         "Inline, all are always ready.",
         least=1,
     )
@@ -68,7 +68,7 @@ class EnvPoolOptions:
     restart_interval: float | None = option(
         None,
         "An environment's process is replaced after this many seconds, at the end of an episode, "
-        "against leaks; null: it never is (mode `process`).",
+        "as a guard against leaks; null: it never is (mode `process`).",
         **_SECONDS,
     )
 
@@ -77,14 +77,14 @@ class EnvPoolOptions:
 # A number, or RLlib's schedule.
 
 LearningRate = float | list[list[float]] | list[tuple[float, float]]
-"""A rate, or pairs of an environment step and the rate that is reached there."""
+"""A rate, or pairs of an environment step and the rate reached there."""
 
 _STEPS = Bounds(most=float(EVER))
 _RATES = Bounds(most=1e6)
 
 
 def rate_problems(name: str, lr: Any) -> list[str]:
-    """Judge a learning rate: a number, or a schedule [[environment step, rate], ...]."""
+    """Check a learning rate: a number, or a schedule [[environment step, rate], ...]."""
     if not isinstance(lr, list | tuple):
         return value_problems(name, lr, float, False, _RATES)
     problems = []
@@ -106,7 +106,7 @@ def rate_problems(name: str, lr: Any) -> list[str]:
 
 
 def _class_problems(name: str, value: Any) -> list[str]:
-    """Judge a class or its name; whether there is such a policy is judged with the model."""
+    """Check the type only; whether the policy exists is checked together with the model."""
     if isinstance(value, str | type):
         return []
     return [broken_rule(name, value, "must be the name or import path of a policy's class")]
@@ -114,10 +114,10 @@ def _class_problems(name: str, value: Any) -> list[str]:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class SharedOptions:
-    """Which policy is trained, and how, whatever the objective is.
+    """Which policy is trained, and how, independent of the objective.
 
-    Mixed into RLlib's configs: env runners, learners and data, which a config names, are annotated
-    with the options alone and read RLlib's settings from the same object.
+    Mixed into RLlib's configs. Env runners, learners and data are annotated with these options
+    only, because a config imports those classes, but read RLlib's settings from the same object.
     """
 
     if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class SharedOptions:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ModelArgument:
-    """What `training` takes besides: the model's options, which become `model_config`."""
+    """The additional argument `model` of `training`, which becomes `model_config`."""
 
     model: dict[str, Any] = option(
         {},
@@ -206,12 +206,12 @@ class ReplayBufferOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class BehaviourCloningOptions:
-    """An auxiliary loss on recorded episodes, beside PPO's."""
+    """An auxiliary loss on recorded episodes, in addition to PPO's."""
 
     recordings: str | None = option(
         None,
-        "Recorded episodes are looked for in this folder and below (`rllib record` writes them); "
-        "null: there is no such loss.",
+        "Recorded episodes are read from this folder and its subfolders (`rllib record` writes "
+        "them); null: no such loss.",
         wording="a folder",
     )
     coeff: float = option(0.1, "The loss has this weight.")
@@ -231,14 +231,14 @@ class BehaviourCloningOptions:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PPOOptions(SharedOptions):
-    """MineStudioPPO's own options, and those of RLlib's for which it has a default of its own."""
+    """MineStudioPPO's own options, and RLlib options for which it has its own default."""
 
     gamma: float = like(SharedOptions, "gamma", default=0.999)
     num_epochs: int = option(
         1, "An iteration passes over its fragments this many times.", least=1, most=10_000
     )
 
-    # The policy that the KL term holds the agent to.
+    # The prior, to which the KL term holds the policy.
     prior: str | None = option(
         INITIAL_PRIOR,
         "The KL term holds the policy to these weights: `initial`, those that training starts "
@@ -287,7 +287,7 @@ class PPOOptions(SharedOptions):
     )
     vf_warmup_head_only: bool = option(
         False,
-        "In these iterations only the value head learns. Otherwise all weights do, as in "
+        "During value warmup only the value head learns. Otherwise all weights do, as in "
         "MineStudio, and the KL term holds the policy.",
     )
     zero_init_value_head: bool = option(
@@ -298,7 +298,7 @@ class PPOOptions(SharedOptions):
         "An auxiliary loss holds the policy to recorded episodes. Keys are added to the defaults.",
     )
 
-    # Which data are trained on, and in which portions.
+    # Collecting the data, and dividing it into iterations and minibatches.
     env_pool: dict[str, Any] = option_group(
         EnvPoolOptions,
         "Controls how environments are run. Keys are added to the defaults.",
@@ -306,8 +306,8 @@ class PPOOptions(SharedOptions):
     decorrelation_steps: int = option(
         0,
         "Before anything is recorded, the policy plays up to this many steps in each environment, "
-        "drawn at random, so that episodes do not all begin and end together. Give the length of "
-        "an episode.",
+        "drawn at random, so that episodes do not all begin and end together. Set it to the length "
+        "of an episode.",
         most=10**9,
     )
     fragments_per_iteration: int = option(
@@ -385,15 +385,15 @@ class PPOOptions(SharedOptions):
 
     @property
     def max_staleness(self) -> int:
-        """How many versions old a fragment's weights may be."""
+        """The greatest staleness of a fragment that is trained on."""
         return self.buffer_limits.max_staleness
 
     @property
     def fragments_per_sequence(self) -> int:
-        """Contiguous fragments of one environment that are trained on as one sequence.
+        """Consecutive fragments of one environment that are trained on as one sequence.
 
-        The option has MineStudio's name. A chunk elsewhere is a piece of truncated backpropagation
-        through time.
+        The option keeps MineStudio's name; everywhere else, a chunk is a piece of truncated
+        backpropagation through time.
         """
         return self.buffer_limits.fragments_per_chunk
 
@@ -408,7 +408,7 @@ class PPOTraining(PPOOptions, ModelArgument):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class CloningOptions(SharedOptions):
-    """MineStudioBC's own options, and those of RLlib's for which it has a default of its own."""
+    """MineStudioBC's own options, and RLlib options for which it has its own default."""
 
     lr: LearningRate = like(SharedOptions, "lr", default=1.0e-3)
     weight_decay: float = like(SharedOptions, "weight_decay", default=0.01)
@@ -424,9 +424,9 @@ class CloningOptions(SharedOptions):
     )
     carry_memory: bool = option(
         False,
-        "Each window of a batch continues the one at its place in the batch before, with the "
-        "memory that this left: the policy learns with memories as old as those it plays with. "
-        "Only the episodes are shuffled, of which `windows_per_batch` are held in memory. "
+        "Each window of a batch continues the one at its place in the previous batch, from the "
+        "memory that one left: the policy learns with memories as old as those it plays with. "
+        "Only whole episodes are shuffled, of which `windows_per_batch` are held in memory. "
         "Otherwise windows are drawn at random, each with a memory of `burn_in` frames.",
     )
     windows_per_batch: int = option(
@@ -466,15 +466,15 @@ class CloningTraining(CloningOptions, ModelArgument):
     """What `MineStudioBCConfig.training` takes."""
 
 
-# ------------------------------------------------- lists the options, for `rllib train file --help`
-# Docs/options.md has the same as a table.
+# ----------------------------------------------- the options as listed by `rllib train file --help`
+# docs/options.md has the same list as a table.
 
 ALGORITHMS = {"MineStudioPPO": PPOTraining, "MineStudioBC": CloningTraining}
 """Name of an algorithm -> what its config's `training` takes."""
 
 
 def help_text() -> str:
-    """Return what `--help` shows of the options of MineStudioPPO."""
+    """Return the options of MineStudioPPO as `--help` shows them."""
     title = "options of MineStudioPPO, below `config` (docs/options.md has those of MineStudioBC):"
     return "\n".join([title, *_help_lines(PPOTraining)])
 
@@ -492,6 +492,6 @@ def _help_lines(options: type, prefix: str = "") -> list[str]:
 
 
 def as_yaml(value: object) -> str:
-    """Return a value as an experiment file has it."""
+    """Return a value as it is written in an experiment file."""
     value = list(value) if isinstance(value, tuple) else value
     return yaml.safe_dump(value, default_flow_style=True).removesuffix("...\n").strip()

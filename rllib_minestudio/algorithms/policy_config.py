@@ -1,4 +1,4 @@
-"""What the configs of all algorithms that train a policy with a memory have in common."""
+"""What the configs of all algorithms that train a policy with memory have in common."""
 
 from __future__ import annotations
 
@@ -55,19 +55,19 @@ if TYPE_CHECKING:
 
 
 class PolicyAlgorithmConfig(AlgorithmConfig):
-    """A config whose module is a `RecurrentRLModule`, and which has options of its own.
+    """A config whose module is a `RecurrentRLModule`, with options of its own.
 
     Attributes:
-        OPTIONS: The dataclass that declares them; each is an attribute of the config. Where the
-            value is a mapping, keys that are given are added to those set before; so are the
-            options of `model`.
+        OPTIONS: The dataclass that declares the options; each is an attribute of the config. If an
+            option is a mapping, the given keys are added to those set before; so are those of
+            `model`.
     """
 
     OPTIONS: ClassVar[type]
     module_class: str
 
     def set_options(self, options: Mapping[str, Any]) -> None:
-        """Set what `training` was given: options of ours, and arguments of RLlib's `training`."""
+        """Set the arguments of `training`: our own options, and those of RLlib's `training`."""
         given = {name: value for name, value in options.items() if value is not NotProvided}
         own = {"model", *(option.name for option in fields(self.OPTIONS))}
         super().training(**{name: given[name] for name in given.keys() - own})
@@ -78,9 +78,9 @@ class PolicyAlgorithmConfig(AlgorithmConfig):
         """Set options from a mapping, as YAML files and Tune do.
 
         Raises:
-            InvalidOptionsError: There is no option of that name; RLlib would take it in silence.
+            InvalidOptionsError: If there is no option of that name; RLlib would accept it silently.
         """
-        # Tune notes its own facts under names such as __trial_info__.
+        # Tune adds entries of its own, such as __trial_info__.
         rest = {key: value for key, value in config_dict.items() if not key.startswith("__")}
         problems = unknown_key_problems(rest, self)
         if problems:
@@ -99,45 +99,39 @@ class PolicyAlgorithmConfig(AlgorithmConfig):
         return self
 
     def refuse_settings(self, defaults: PolicyAlgorithmConfig, refused: Mapping[str, str]) -> None:
-        """Refuse what RLlib has a setting for and this algorithm cannot honour.
-
-        Args:
-            defaults: A config as its class makes it.
-            refused: Name of a setting -> the rule and the way out.
+        """Refuse settings of RLlib that this algorithm cannot honour; see `setting_problems`.
 
         Raises:
-            InvalidOptionsError: With one sentence per setting.
+            InvalidOptionsError: If any are set, with one sentence per setting.
         """
         problems = setting_problems(self, defaults, refused)
         if problems:
             raise InvalidOptionsError(problems)
 
     def suit_env_to_policy(self) -> None:
-        """Give the environment's options that nobody chose the values that suit the policy.
-
-        A frozen config has been through this.
-        """
+        """Set options of the environment that the user left open to the policy's defaults."""
+        # A frozen config already has them.
         if not self._is_frozen:
             defaults = self.policy_class.env_defaults(self.model_config)
             self.environment(env_config=suited_env_config(self.env, self.env_config, defaults))
 
     def get_default_rl_module_spec(self) -> RLModuleSpec:
-        """The policy that `module_class` names."""
+        """Return the module spec of the policy that `module_class` names."""
         return RLModuleSpec(module_class=find_policy(self.module_class))
 
     @property
     def policy_class(self) -> type[RecurrentRLModule]:
-        """The policy: that of `rl_module(rl_module_spec=...)`, else that of `module_class`."""
+        """The policy's class: from `rl_module(rl_module_spec=...)`, else from `module_class`."""
         spec = self._rl_module_spec
         if isinstance(spec, RLModuleSpec) and spec.module_class is not None:
             return spec.module_class
         return find_policy(self.module_class)
 
     def known_spaces(self) -> dict[str, gym.Space] | None:
-        """Return the spaces of an environment as far as they are known without building one.
+        """Return the environment's spaces if they are known without building it.
 
         Returns:
-            `observation_space` and `action_space`; None if only the environment can tell.
+            `observation_space` and `action_space`; None if the environment has to be built.
         """
         if self.observation_space is not None and self.action_space is not None:
             return {
@@ -147,13 +141,13 @@ class PolicyAlgorithmConfig(AlgorithmConfig):
         return known_spaces(self.env, self.env_config)
 
     def observations_read(self) -> set[str] | None:
-        """Return the outermost keys of observations that the policy reads; None: all there are."""
+        """Return the top-level observation keys that the policy reads; None: all of them."""
         blank = self.policy_class.blank(self.model_config, None)
         return None if blank is None else {keys_of(name)[0] for name in blank.observation_parts}
 
     def _set_option(self, name: str, value: Any) -> None:
         if name == "prior" and value != INITIAL_PRIOR:
-            value = pinned(value)  # what is restored later is held to the same weights
+            value = pinned(value)  # so that a restored run uses the same weights
         if name == "model":
             given = {key: pinned(v) if key == "weights" else v for key, v in value.items()}
             self._model_config: dict[str, Any] = {**self._model_config, **given}
@@ -166,7 +160,7 @@ class PolicyAlgorithmConfig(AlgorithmConfig):
         return [option.name for option in fields(self.OPTIONS) if group_of(option) is not None]
 
 
-# ------------------ what can be wrong with a config's model and environment, whatever the algorithm
+# ----------------------------------- checks of a config's model and environment, for all algorithms
 
 
 def model_problems(
@@ -175,19 +169,19 @@ def model_problems(
     prior: str | None = None,
     ema_decay: float | None = None,
 ) -> list[str]:
-    """Say what is wrong with the policy's options, and what does not fit the policy.
+    """Check the policy's options, and whether weights and learning rates fit the policy.
 
     Args:
-        config: Names the policy, its options, and the learning rates of its parts.
-        prior: What stands in the option of that name.
-        ema_decay: Of the moving average of the weights; None: there is none.
+        config: Has the policy, its options, and the learning rates of its parts.
+        prior: The option of that name.
+        ema_decay: Decay of the moving average of the weights; None if there is none.
 
     Returns:
         One sentence per problem.
     """
     options = config.model_config
     if not isinstance(config.module_class, str | type):
-        return []  # as the option's own check says
+        return []  # reported by the option's own check
     given = [options.get("weights"), None if prior == INITIAL_PRIOR else prior]
     sources = {str(source): source for source in given if source is not None}
     opened: dict[str, Checkpoint] = {}
@@ -205,7 +199,7 @@ def model_problems(
         if options.get("weights") is not None:
             options = {**options, "weights": opened[str(options["weights"])]}
         blank = policy.blank(options, config.known_spaces())
-        if blank is None:  # at least what can be told without the spaces
+        if blank is None:  # check at least what can be checked without the spaces
             policy.check_options(config.model_config)
             return []
     except InvalidOptionsError as error:
@@ -223,7 +217,7 @@ def model_problems(
 
 
 def recorded_parts_problems(config: SharedOptions, recordings: Iterable[str | Path]) -> list[str]:
-    """Say why the policy cannot learn from recordings; at most one sentence."""
+    """Return why the policy cannot learn from the recordings, in at most one sentence."""
     policy = config.policy_class.blank(config.model_config, config.known_spaces())
     if policy is None:
         return []
@@ -237,7 +231,7 @@ def recorded_parts_problems(config: SharedOptions, recordings: Iterable[str | Pa
 
 
 def env_problems(env: Any, env_config: Mapping[str, Any]) -> list[str]:
-    """Say what is wrong with a config's environment and its options, one sentence per problem."""
+    """Check a config's environment and its options; return one sentence per problem."""
     problems = _problems_of(lambda: resolve_env(env))
     if env in (ENV_NAME, MineStudioEnv):
         problems += _problems_of(lambda: MineStudioEnv.check_options(env_config))
@@ -245,7 +239,7 @@ def env_problems(env: Any, env_config: Mapping[str, Any]) -> list[str]:
 
 
 def _disagreement(config: PolicyAlgorithmConfig) -> list[str]:
-    """Say if two policies are asked for: that of the default is asked for by nobody."""
+    """Return a problem if two different policies are configured; the default does not count."""
     policy, name = config.policy_class, config.module_class
     if name == VPT or find_policy(name) is policy:
         return []
@@ -256,7 +250,7 @@ def _disagreement(config: PolicyAlgorithmConfig) -> list[str]:
 
 
 def _problems_of(check: Callable[[], Any]) -> list[str]:
-    """Return the problems that `check` raises, or none."""
+    """Return the problems that `check` raises."""
     try:
         check()
     except InvalidOptionsError as error:
@@ -266,11 +260,11 @@ def _problems_of(check: Callable[[], Any]) -> list[str]:
     return []
 
 
-# ------------------------------------------------- between which bounds the numbers in a config lie
-# RLlib's settings here, our options their own.
+# ---------------------------------------------------------------- bounds of the numbers in a config
+# RLlib's settings are listed here; our options declare their own bounds.
 #
-# RLlib takes nearly any number. A NaN anywhere shows after hours. Bounds above say what no machine
-# has, so that a slip of the finger is noticed before memory is asked for.
+# RLlib accepts nearly any number, and a NaN may only show after hours. Upper bounds are beyond what
+# any machine has, so that a typo is reported before memory is allocated.
 
 RLLIB_INTEGERS: dict[str, tuple[int, int]] = {
     "num_env_runners": (0, 10_000),
@@ -282,7 +276,7 @@ RLLIB_INTEGERS: dict[str, tuple[int, int]] = {
     "evaluation_num_env_runners": (0, 10_000),
     "max_num_env_runner_restarts": (0, EVER),
 }
-"""Setting of RLlib's -> least and greatest."""
+"""RLlib setting -> lower and upper bound."""
 
 RLLIB_OPTIONAL_INTEGERS: dict[str, tuple[int, int]] = {
     "seed": (0, 2**32 - 1),
@@ -313,7 +307,7 @@ _TABLES: tuple[tuple[type, bool, Mapping[str, tuple[float, float]]], ...] = (
 
 
 def range_problems(config: PolicyAlgorithmConfig) -> list[str]:
-    """Say which options of a config are outside their bounds, one sentence each."""
+    """Return which settings and options of a config are outside their bounds, one sentence each."""
     values = vars(config)
     problems: list[str] = []
     for kind, nullable, table in _TABLES:
@@ -330,13 +324,13 @@ def range_problems(config: PolicyAlgorithmConfig) -> list[str]:
 
 
 def numbers_of(options: type) -> set[str]:
-    """Return which settings and options have bounds of their own."""
+    """Return the names of the settings and options that have bounds."""
     judged = {name for name, (kind, _) in types_of(options).items() if kind in (int, float)}
     return judged.union(*(table for _, _, table in _TABLES))
 
 
 def _nan_problems(options: Mapping[str, Any], judged: set[str]) -> list[str]:
-    """Find NaN in what has no bounds, below any mapping or list."""
+    """Find NaN in values without bounds, including nested mappings and lists."""
     return [
         broken_rule(path, math.nan, "must be a number")
         for name, value in options.items()
@@ -356,13 +350,13 @@ def _paths_of_nan(path: str, value: Any) -> Iterable[str]:
             yield from _paths_of_nan(f"{path}[{i}]", part)
 
 
-# ------------------- the part of a config that says how the policy is evaluated while it is trained
+# ----------------------------------------------------------------------- evaluation during training
 
 
 class EvaluatedConfig(AlgorithmConfig):
-    """Evaluates on our own env runners: whole episodes, a fixed set of them.
+    """A config that evaluates on our own env runners: a fixed set of whole episodes.
 
-    RLlib's own sampling counts the episodes that end first, which are the short ones.
+    RLlib's own sampling takes the episodes that end first, which favours short ones.
     """
 
     def __init__(self, algo_class: type | None = None) -> None:
@@ -372,10 +366,10 @@ class EvaluatedConfig(AlgorithmConfig):
     def evaluation(
         self, *, evaluation_options: Mapping[str, Any] = NotProvided, **kwargs: Any
     ) -> EvaluatedConfig:
-        """Set how the policy is evaluated while it is trained.
+        """Set how the policy is evaluated during training.
 
         Args:
-            evaluation_options: What RLlib has no option for: `filter`, `record`, `only`, `seed`,
+            evaluation_options: Options that RLlib lacks: `filter`, `record`, `only`, `seed`,
                 `max_steps`, `max_attempts` (`evaluation.evaluation_options.EvaluationOptions`).
             kwargs: `evaluation_interval`, `evaluation_duration`, `evaluation_num_env_runners`,
                 `evaluation_parallel_to_training`, ... (`AlgorithmConfig.evaluation`).
@@ -389,13 +383,13 @@ class EvaluatedConfig(AlgorithmConfig):
         return self
 
     def install_evaluation(self, *, always: bool = False) -> None:
-        """Prepare for evaluation if it was asked for.
+        """Prepare the config for evaluation if it is configured.
 
         Args:
-            always: Whether to do so in any case.
+            always: Whether to prepare even if it is not.
 
         Raises:
-            InvalidOptionsError: With one sentence per problem.
+            InvalidOptionsError: If the config cannot be evaluated, with one sentence per problem.
         """
         asked_for = self.evaluation_interval or self.evaluation_num_env_runners
         if not self.in_evaluation and (always or asked_for):
@@ -403,10 +397,10 @@ class EvaluatedConfig(AlgorithmConfig):
 
 
 def prepare_to_evaluate(algorithm: Any) -> None:
-    """Give an algorithm env runners to evaluate with, if it has none yet.
+    """Build an algorithm's env runners for evaluation, if it has none yet.
 
     Raises:
-        InvalidOptionsError: Its config cannot be evaluated; with one sentence per problem.
+        InvalidOptionsError: If its config cannot be evaluated, with one sentence per problem.
     """
     if algorithm.eval_env_runner_group is not None:
         return

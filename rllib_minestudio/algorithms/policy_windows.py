@@ -1,4 +1,4 @@
-"""How demonstrations are cut for a policy: what it reads of them, at its size."""
+"""How demonstrations are cut into windows for a policy: the parts it reads, at its image size."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from rllib_minestudio.foundation.observations import IMAGE, ObservationPart
 def window_options(
     parts: Mapping[str, ObservationPart], length: int, burn_in: int, max_null_run: int | None = None
 ) -> WindowOptions:
-    """Return how recorded episodes are cut for a policy.
+    """Return how recorded episodes are cut into windows for a policy.
 
     Args:
-        parts: What it reads of observations (`RecurrentRLModule.observation_parts`).
+        parts: The observation parts it reads (`RecurrentRLModule.observation_parts`).
         length: Steps to imitate.
         burn_in: Frames before them.
-        max_null_run: How many null actions in succession are kept; None: all.
+        max_null_run: How many consecutive null actions are kept; None: all.
     """
     size = None
     if IMAGE in parts:
@@ -31,17 +31,17 @@ def window_options(
 def unreadable_parts(
     parts: Mapping[str, ObservationPart], recordings: Iterable[str | Path]
 ) -> list[str]:
-    """Say why a policy cannot learn from recordings: what it reads and they do not have.
+    """Check that recordings have the observation parts that a policy reads.
 
     Args:
-        parts: What it reads of observations.
+        parts: The observation parts it reads.
         recordings: Paths of recorded episodes.
 
     Returns:
-        One sentence about the first that does not fit, or nothing.
+        One sentence about the first mismatch; empty if there is none.
 
     Raises:
-        RecordingError: One of them is no recording.
+        RecordingError: If one of the paths is not a recording.
     """
     wanted = {name: part for name, part in parts.items() if name != IMAGE}
     for path in recordings if wanted else ():
@@ -52,9 +52,9 @@ def unreadable_parts(
             has = told and f"{told['dtype']} {tuple(told['shape'])}"
             if has != promised:
                 return [
-                    f"the policy reads {name!r} of observations, {promised}, but the recording "
+                    f"the policy reads {name!r}, {promised}, but the recording "
                     f"{str(path)!r} has {'it as ' + has if has else 'none'}: record it in the "
-                    "environment that the policy plays in, or leave the callback out that adds "
+                    "environment that the policy plays in, or leave out the callback that adds "
                     f"{name!r}."
                 ]
     return []

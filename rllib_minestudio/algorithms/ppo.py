@@ -1,10 +1,10 @@
-"""MineStudioPPO: its config, what can be wrong with one, and the training loop.
+"""MineStudioPPO: its config, the checks of a config, and the training loop.
 
-One iteration: as soon as the replay buffer holds `fragments_per_iteration` fragments that are
-fresh enough, the learner trains on them; the env runners get the new weights with their version.
-Runners in other processes play on meanwhile, and whatever dies or hangs is replaced: in the folder
-`training_loop`, runners by `rollout_requests.py`, learners by `learners.py`, the actor that hands
-out weights by `weights.py`.
+In each iteration, the learner trains as soon as the replay buffer holds `fragments_per_iteration`
+fragments that are fresh enough. The env runners then get the new weights with their version.
+Remote runners keep playing meanwhile, and whatever dies or hangs is replaced. See the folder
+`training_loop`: `rollout_requests.py` for runners, `learners.py` for learners, `weights.py` for the
+actor that distributes weights.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ from rllib_minestudio.foundation.processes import share_cores
 class MineStudioPPOConfig(PolicyAlgorithmConfig, EvaluatedConfig, PPOOptions):
     """Configuration of MineStudioPPO.
 
-    Its options are the fields of `PPOOptions`, which `training` takes and docs/options.md lists,
-    and RLlib's. Defaults are MineStudio's (its online quick start) where it has the option.
-    `environment(env_config=...)` takes the options of `MineStudioEnv`; `training(model=...)` those
-    of `VPTConfig`.
+    Its options are RLlib's and the fields of `PPOOptions`, which `training` takes and
+    docs/options.md lists. Options that MineStudio also has default to its values (from its online
+    quick start). `environment(env_config=...)` takes the options of `MineStudioEnv`,
+    `training(model=...)` those of `VPTConfig`.
 
     Example:
         >>> config = (
@@ -98,7 +98,7 @@ class MineStudioPPOConfig(PolicyAlgorithmConfig, EvaluatedConfig, PPOOptions):
         super().__init__(algo_class)
         PPOOptions.__init__(self)
 
-        # RLlib's settings, set to what suits this algorithm.
+        # RLlib's settings, with defaults for this algorithm.
         self.env = ENV_NAME
         self.env_runner_cls = MineStudioEnvRunner
         self.num_envs_per_env_runner = 8
@@ -107,14 +107,14 @@ class MineStudioPPOConfig(PolicyAlgorithmConfig, EvaluatedConfig, PPOOptions):
         self.env_runner_restore_timeout_s = 600.0
         self.max_requests_in_flight_per_env_runner = 2
         self.metrics_num_episodes_for_smoothing = 20
-        # Value statistics are not averaged but made from all learners' sums (`distributed.py`).
+        # The value statistics are computed from all learners' sums (`Peers`), not averaged.
         self.torch_ddp_kwargs = {"broadcast_buffers": False}
-        # Weights are published by `MineStudioPPO` itself, with their version.
+        # `MineStudioPPO` publishes weights itself, with their version.
         self._dont_auto_sync_env_runner_states = True
 
     @takes(PPOTraining)
     def training(self, **options: Any) -> MineStudioPPOConfig:
-        """Set training options; what is none of ours goes to RLlib's own `training`."""
+        """Set training options; any that are not ours go to RLlib's own `training`."""
         self.set_options(options)
         return self
 
@@ -122,7 +122,7 @@ class MineStudioPPOConfig(PolicyAlgorithmConfig, EvaluatedConfig, PPOOptions):
         """Check all options together.
 
         Raises:
-            InvalidOptionsError: With one sentence per problem.
+            InvalidOptionsError: If any are wrong, with one sentence per problem.
         """
         self.refuse_settings(MineStudioPPOConfig(), REFUSED)
         super().validate()
@@ -133,7 +133,7 @@ class MineStudioPPOConfig(PolicyAlgorithmConfig, EvaluatedConfig, PPOOptions):
         self.install_evaluation()
 
     def get_default_learner_class(self) -> type:
-        """The learner of this algorithm."""
+        """Return the learner's class."""
         return MineStudioPPOLearner
 
     @property
@@ -142,7 +142,7 @@ class MineStudioPPOConfig(PolicyAlgorithmConfig, EvaluatedConfig, PPOOptions):
 
     @property
     def cpus_of_other_processes(self) -> float:
-        """What env runners and learners in processes of their own ask for."""
+        """CPUs that remote env runners and learners request."""
         per_learner = 1 if self.num_cpus_per_learner == "auto" else self.num_cpus_per_learner
         return float(
             self.num_learners * per_learner + self.num_env_runners * self.num_cpus_per_env_runner
@@ -150,10 +150,10 @@ class MineStudioPPOConfig(PolicyAlgorithmConfig, EvaluatedConfig, PPOOptions):
 
     @property
     def buffer_capacity(self) -> int:
-        """Fragments that the replay buffer holds at most.
+        """Maximum number of fragments in the replay buffer.
 
-        Unless the option says otherwise: those of as many iterations as a fragment may be trained
-        in, beside what the environments add meanwhile.
+        By default, the fragments of the `max_staleness` + 1 iterations in which a fragment may be
+        trained on, and those that the environments add meanwhile.
         """
         limits = self.buffer_limits
         if limits.max_fragments is not None:
@@ -164,15 +164,15 @@ class MineStudioPPOConfig(PolicyAlgorithmConfig, EvaluatedConfig, PPOOptions):
 
     @property
     def env_steps_per_iteration(self) -> int:
-        """Environment steps trained on in one iteration, reuses counted."""
+        """Environment steps trained on per iteration, including reused ones."""
         return self.fragments_per_iteration * self.rollout_fragment_length
 
 
-# ------------------------------------------------------------------ what can be wrong with a config
+# ------------------------------------------------------------------------------- checks of a config
 
 
 def problems_of(config: MineStudioPPOConfig) -> list[str]:
-    """All problems of a config, or an empty list."""
+    """Return all problems of a config, one sentence each."""
     problems = [
         *range_problems(config),
         *_recordings_problems(config.behaviour_cloning.get("recordings")),
@@ -227,7 +227,7 @@ def _contradictions(config: MineStudioPPOConfig) -> list[str]:
 
 
 def _size_problems(config: MineStudioPPOConfig) -> list[str]:
-    """Problems between options that are each right on their own."""
+    """Return problems between options that are each valid on their own."""
     problems = []
     num_envs, batch = config.num_envs_per_env_runner, config.env_pool["inference_batch_size"]
     if batch > num_envs:
@@ -252,7 +252,7 @@ def _size_problems(config: MineStudioPPOConfig) -> list[str]:
 
 
 def _sharing_problems(config: MineStudioPPOConfig) -> list[str]:
-    """Problems with dividing an iteration into sequences, learners and minibatches."""
+    """Return problems with dividing an iteration into sequences, learners and minibatches."""
     learners, join = max(1, config.num_learners), config.fragments_per_sequence
     problems = []
     least = config.fragments_per_minibatch * join * learners
@@ -271,8 +271,8 @@ def _sharing_problems(config: MineStudioPPOConfig) -> list[str]:
             broken_rule(
                 "gradient_accumulation",
                 config.gradient_accumulation,
-                "must, as it counts the minibatches of all learners in one optimizer step, be a "
-                f"multiple of num_learners={learners}, such as "
+                f"must be a multiple of num_learners={learners}, as it counts the minibatches of "
+                "all learners in one optimizer step, such as "
                 f"{_next(config.gradient_accumulation, learners)}",
             )
         )
@@ -280,37 +280,39 @@ def _sharing_problems(config: MineStudioPPOConfig) -> list[str]:
         problems.append(
             f"fragments_per_minibatch is {config.fragments_per_minibatch}, more than "
             f"fragments_per_iteration={config.fragments_per_iteration} holds: {learners} "
-            f"learner(s) with so many sequences of {join} fragment(s) each need at least {least}."
+            f"learner(s) with that many sequences of {join} fragment(s) each need at least {least}."
         )
     return problems
 
 
 def _next(number: int, step: int) -> int:
-    """The smallest multiple of `step` that is not below `number`."""
+    """Return the smallest multiple of `step` that is at least `number`."""
     return -(-number // step) * step
 
 
-# ----------------------------------------------------------------- what is asked between iterations
+# ---------------------------------------------------------- access to the policy between iterations
 
 
 class PolicyAccess(Algorithm):
-    """RLlib's own versions show the weights that a run began with, where remote runners play.
+    """Access to the policy with the weights published last.
+
+    With remote runners, RLlib's own methods return the weights that the run began with.
 
     Attributes:
-        experience: Knows what was published; a subclass makes it in `setup`.
+        experience: Holds what was published; a subclass creates it in `setup`.
     """
 
     experience: Experience
 
     def __repr__(self) -> str:
-        """Name the class at least where the config was refused; Ray shows this beside the error."""
+        # Ray shows this with the error if the config was refused, which leaves no config.
         return super().__repr__() if self.config is not None else type(self).__name__
 
     @property
     def env_runner(self) -> Any:
-        """The env runner in this process, with the weights published last; None without one.
+        """The env runner in this process, with the weights published last; None if there is none.
 
-        Where remote runners play, it has them loaded when it is asked for.
+        With remote runners, the weights are loaded on access.
         """
         runner = super().env_runner
         if runner is not None and hasattr(self, "experience"):
@@ -320,13 +322,8 @@ class PolicyAccess(Algorithm):
     def get_module(self, module_id: str = DEFAULT_MODULE_ID) -> Any:
         """Return the module that env runners act with, with the weights published last.
 
-        In a warmup of the value function nothing is published, and the learner is ahead of it.
-
-        Args:
-            module_id: `default_policy`; there is no other.
-
-        Returns:
-            The module, or None for another id.
+        During value warmup nothing is published, so the learner is ahead of this module. Returns
+        None for any id but `default_policy`.
         """
         if module_id != DEFAULT_MODULE_ID:
             return None
@@ -337,12 +334,12 @@ class PolicyAccess(Algorithm):
         return module
 
     def evaluate(self, parallel_train_future: Any = None) -> dict[str, Any]:
-        """Play `evaluation_duration` episodes with the learner's weights, at any time.
+        """Play `evaluation_duration` episodes with the learner's weights; works at any time.
 
-        Without `evaluation_interval` the env runners for it are built in the first call, and kept.
+        Without `evaluation_interval`, the first call builds the env runners and keeps them.
 
         Returns:
-            RLlib's result: `env_runners` has what `evaluation.training.reported` names.
+            RLlib's result; `env_runners` holds the metrics of `evaluation.training.reported`.
         """
         reporting.stage("evaluating")
         prepare_to_evaluate(self)
@@ -359,8 +356,8 @@ UNREADABLE_FRAGMENTS = (LEARNER_RESULTS, DEFAULT_MODULE_ID, "dropped_unreadable"
 class MineStudioPPO(PolicyAccess):
     """PPO with a KL term to a frozen prior, on fragments of recurrent experience."""
 
-    # Checkpoints that Ray's actors wrote name every method of this class, those with an underscore
-    # included, and load only where all of them are: renaming one takes another format.
+    # Checkpoints written by Ray's actors name every method of this class, private ones included,
+    # and load only if all of them exist: renaming one changes the checkpoint format.
 
     config: MineStudioPPOConfig
     learner_group: LearnerGroup
@@ -368,11 +365,11 @@ class MineStudioPPO(PolicyAccess):
 
     @classmethod
     def get_default_config(cls) -> MineStudioPPOConfig:
-        """The defaults."""
+        """Return the default config."""
         return MineStudioPPOConfig(algo_class=cls)
 
     def setup(self, config: MineStudioPPOConfig) -> None:
-        """Build env runners and learner (RLlib), and what stands between them."""
+        """Build the env runners and learners (RLlib), and what connects them."""
         share_cores(config.cpus_of_other_processes)
         reporting.publish_as_trial(self._storage)
         reporting.stage("starting env runners and learners")
@@ -393,13 +390,13 @@ class MineStudioPPO(PolicyAccess):
 
     @property
     def replay_buffer(self) -> ReplayBuffer[Any]:
-        """What was played and may still be trained on."""
+        """The fragments that may still be trained on."""
         return self.experience.replay_buffer
 
     # ---------------------------------------------------------------- the iteration
 
     def training_step(self) -> None:
-        """One iteration; RLlib collects the metrics."""
+        """Run one iteration; RLlib collects the metrics."""
         metrics = self.metrics
         samples: list[SampledFragment[Any]] = []
         while not samples:
@@ -419,7 +416,7 @@ class MineStudioPPO(PolicyAccess):
         self._log(samples)
 
     def _train_on(self, samples: list[SampledFragment[Any]]) -> list[SampledFragment[Any]]:
-        """Update the learner; returns the samples, or none if there was no training on them."""
+        """Update the learner; return the samples, or none if they could not be trained on."""
         self._look_ahead()
         reporting.stage("learning", actors=self.learner_group._workers or ())
         timesteps = {
@@ -443,7 +440,7 @@ class MineStudioPPO(PolicyAccess):
         return samples
 
     def _look_ahead(self) -> None:
-        """Let the learner fetch the next batch while it trains on this one, if there is one."""
+        """Let the learner fetch the next batch, if there is one, while it trains on this one."""
         if self._next_samples:
             return
         count = self.config.fragments_per_iteration
@@ -456,7 +453,7 @@ class MineStudioPPO(PolicyAccess):
         return loss_coefficients(self.iteration, self.config)
 
     def restore_env_runners(self, env_runner_group: EnvRunnerGroup) -> list[int]:
-        """Training's own runners are brought back by `RolloutRequests`; this tells which were."""
+        """Return the indices of restored env runners; `RolloutRequests` restores training's own."""
         if env_runner_group is not self.env_runner_group:
             return super().restore_env_runners(env_runner_group)
         return self.experience.take_restored()
@@ -497,7 +494,7 @@ class MineStudioPPO(PolicyAccess):
         )
 
     def cleanup(self) -> None:
-        """End everything, also what hangs: RLlib would wait for it."""
+        """Stop everything, including hung processes, for which RLlib would wait."""
         if hasattr(self, "experience"):
             self.experience.stop()
             self.env_runner_group._worker_manager.clear()
@@ -528,10 +525,10 @@ class MineStudioPPO(PolicyAccess):
     # ---------------------------------------------------------------- weights
 
     def _publish_weights(self) -> None:
-        """Give the learner's weights, and their version, to all env runners and the buffer.
+        """Publish the learner's weights to all env runners, and their version to the buffer too.
 
-        The version counts publications: while the value function warms up and nothing is
-        published, the behaviour policy does not age.
+        The version counts publications: during value warmup nothing is published, so staleness
+        does not increase.
         """
         state = self.learners.weights()
         self.learner_group = self.learners.group
@@ -554,28 +551,28 @@ class MineStudioPPO(PolicyAccess):
         not_components: str | Collection[str] | None = None,
         **kwargs: Any,
     ) -> dict[str, Any]:
-        """RLlib's state, the episodes that the means are over, and how far runners have come."""
+        """Return RLlib's state, the episodes behind the means, and the runners' progress."""
         state = super().get_state(components, not_components=not_components, **kwargs)
         state[EPISODE_STATISTICS] = self.episode_statistics.get_state()
         state[ROLLOUT_PROGRESS] = self.experience.starts.get_state()
         return state
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restore what `get_state` returned."""
+        """Restore a state from `get_state`."""
         super().set_state(state)
         if EPISODE_STATISTICS in state:
             self.episode_statistics.set_state(state[EPISODE_STATISTICS])
         self._restored_progress = state.get(ROLLOUT_PROGRESS)
 
     def save_to_path(self, path: Any = None, **kwargs: Any) -> str:
-        """Save RLlib's checkpoint with its record (`record.yaml`), whole or not at all.
+        """Save RLlib's checkpoint with its record (`record.yaml`), completely or not at all.
 
-        A learner that was lost meanwhile is rebuilt first.
+        A learner that was lost is rebuilt first.
 
         Args:
-            path: A new folder, or a checkpoint to replace; None makes a temporary folder.
-            kwargs: RLlib's `state`, `filesystem` (then `path` lies there, saved in RLlib's own
-                way) and `use_msgpack`.
+            path: A new folder, or a checkpoint to replace; None creates a temporary folder.
+            kwargs: RLlib's `state`, `filesystem` (on which `path` is then saved in RLlib's own way)
+                and `use_msgpack`.
         """
         reporting.stage("saving a checkpoint")
         self.learners.make_sure()
@@ -583,10 +580,10 @@ class MineStudioPPO(PolicyAccess):
         return save_with_record(self, path, **kwargs)
 
     def restore_from_path(self, path: Any, *args: Any, **kwargs: Any) -> None:
-        """Restore; experience from before is of another policy and is forgotten.
+        """Restore a checkpoint, and discard the experience collected so far.
 
-        Env runners begin the episodes that would have come next. docs/checkpoints.md says what else
-        goes on exactly where it was, and what does not.
+        Env runners continue with the episodes that would have come next. docs/checkpoints.md lists
+        what else resumes exactly, and what does not.
         """
         check_if_local(path, kwargs.get("filesystem"))
         super().restore_from_path(path, *args, **kwargs)

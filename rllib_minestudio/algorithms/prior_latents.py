@@ -1,11 +1,11 @@
-"""The frozen prior as an env runner sees it: its features of every fragment, in playing order.
+"""The frozen prior in an env runner, which computes its latents of every fragment.
 
-The KL term compares policy and prior step by step, and both remember what came before. The prior's
-memory at a step must not depend on what the step is trained on with, in which order, by how many
-learners or how often. The runner that plays an environment is the one place that sees its frames
-whole and in order, so the prior looks at them there: once per fragment, when it is complete, T
-frames in one pass. The fragment takes the latents along (E * 4 bytes a frame: 2 MB for 256
-frames of VPT 2x), from which a learner's copy of the prior's heads makes its distributions.
+The KL term compares policy and prior step by step, and both have a memory. The prior's memory at a
+step must not depend on how the step is trained on: with which others, in which order, by how many
+learners or how often. Only the runner that plays an environment sees all of its frames in order, so
+the prior runs there, once per complete fragment, with T frames in one pass. The fragment carries
+the latents (E * 4 bytes per frame: 2 MB for 256 frames of VPT 2x), from which a learner's copy of
+the prior's heads computes the distributions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class PriorWeights(NamedTuple):
     """The prior's weights on their way from a learner to the env runners.
 
     Attributes:
-        version: Differs between weights; 0 are those that training started with.
+        version: Unique per set of weights; 0 is the one that training started with.
         state: As `RecurrentRLModule.get_state` returns it.
     """
 
@@ -39,14 +39,14 @@ class PriorLatents:
     """Computes the prior's latents, with one memory per environment.
 
     Args:
-        module: Taken over: set to evaluation mode, its parameters frozen.
-        num_envs: Environments, each with a memory.
-        context_length: Frames per forward pass of an environment.
-        batch_size: Environments side by side in a forward pass, at most.
-        carry_state: Whether the memory outlives a fragment. MineStudio's does not.
+        module: The prior; it is set to evaluation mode, and its parameters are frozen.
+        num_envs: Number of environments, each with its own memory.
+        context_length: Frames per environment in a forward pass.
+        batch_size: Maximum number of environments in a forward pass.
+        carry_state: Whether the memory is carried from fragment to fragment. MineStudio's is not.
 
     Attributes:
-        version: Of the present weights.
+        version: Version of the current weights.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class PriorLatents:
         self._memory = module.initial_state(num_envs)
 
     def load(self, weights: PriorWeights) -> None:
-        """Take over weights. As the policy's does, the memory runs on through the change."""
+        """Load weights. The memory is kept, as the policy's is when its weights change."""
         self._module.set_state(weights.state)
         self.version = weights.version
 
@@ -74,15 +74,15 @@ class PriorLatents:
     def advance(
         self, rows: Sequence[int], obs: Sequence[Mapping[str, NDArray]], first: Sequence[NDArray]
     ) -> list[NDArray[np.float32]]:
-        """Look at the next frames of some environments; their memories move on.
+        """Compute the latents of the next frames of some environments, and advance their memories.
 
         Args:
-            rows: Which environments, each once.
-            obs: Their observations, each part (T, ...).
-            first: Whether an observation begins an episode, (T,) bool each.
+            rows: The environments' indices, without repetition.
+            obs: Observations of each environment, each part (T, ...).
+            first: Whether an observation begins an episode, (T,) bool per environment.
 
         Returns:
-            The latents, (T, E) each.
+            The latents, (T, E) per environment.
         """
         latents: list[NDArray[np.float32]] = []
         for start in range(0, len(rows), self._batch_size):
@@ -120,14 +120,7 @@ class PriorLatents:
 def build_prior_latents(
     options: PPOOptions, module: RecurrentRLModule, num_envs: int, weights: PriorWeights
 ) -> PriorLatents:
-    """The prior that the options ask for.
-
-    Args:
-        options: Of the algorithm.
-        module: Of the prior's size; taken over.
-        num_envs: Of the env runner.
-        weights: As a learner publishes them.
-    """
+    """Build an env runner's prior from a module of its size, which becomes the prior's own."""
     latents = PriorLatents(
         module,
         num_envs=num_envs,

@@ -1,4 +1,4 @@
-"""What the training loop reports: staleness and reuse, which parts are busy, episodes, stages."""
+"""What the training loop reports: staleness and reuse, busy fractions, progress, episodes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from rllib_minestudio.algorithms.training_loop.replay_buffer import SampledFragm
 
 REPLAY_BUFFER_RESULTS = "replay_buffer"
 LAST_BIN = 8
-"""Histograms have a bin for each value below this, and one for all from it on."""
+"""Histograms have one bin for each value below this, and one for all others."""
 
 
 COUNTS_OF_ROLLOUTS = (
@@ -51,10 +51,10 @@ COUNTS_OF_ROLLOUTS = (
 
 
 def report_of_no_rollout() -> dict[str, Any]:
-    """Metrics of an env runner that played nothing, to be aggregated with those of all others.
+    """Return the metrics of an env runner that played nothing, to be aggregated with the others.
 
-    An iteration may be trained wholly on what the buffer held. RLlib's sums would be NaN in it, and
-    so would every sum that a reader takes over iterations.
+    An iteration may train entirely on fragments that were in the buffer. RLlib's sums would then be
+    NaN, and so would every sum over iterations.
     """
     metrics = MetricsLogger()
     for count in COUNTS_OF_ROLLOUTS:
@@ -65,11 +65,9 @@ def report_of_no_rollout() -> dict[str, Any]:
 def sample_metrics(
     samples: Sequence[SampledFragment[Any]], limits: ReplayBufferOptions
 ) -> dict[tuple[str, ...], float]:
-    """Staleness and reuse of what was trained on: means, and shares by value.
+    """Return staleness and reuse of one iteration's samples: means, and shares by value.
 
-    Args:
-        samples: One iteration's.
-        limits: Of the replay buffer; they say which bins the histograms have.
+    The limits of the replay buffer determine the histograms' bins.
     """
     staleness = [sample.staleness for sample in samples]
     uses = [sample.use for sample in samples]
@@ -87,7 +85,7 @@ def sample_metrics(
 
 
 def _histogram(values: Sequence[int], possible: Iterable[int]) -> dict[str, float]:
-    """The share of each value; all bins are there, so that columns do not come and go."""
+    """Return the share of each value, with all possible bins, so that columns stay the same."""
     bins = dict.fromkeys(map(_bin, possible), 0.0)
     for name, count in Counter(map(_bin, values)).items():
         bins[name] = count / len(values)
@@ -99,22 +97,18 @@ def _bin(value: int) -> str:
 
 
 class LoopTimes:
-    """Which part was busy for which share of the time, and sums over the rollouts' reports.
-
-    Args:
-        num_env_runners: How many there are.
-    """
+    """Busy fractions of the learner and the env runners, and sums over the rollouts' reports."""
 
     def __init__(self, num_env_runners: int) -> None:
         self._num_env_runners = num_env_runners
         self._learning_s = 0.0
-        self._stages: Counter[Any] = Counter()  # of seconds
+        self._stages: Counter[Any] = Counter()  # seconds
         self._env_restarts: Counter[str] = Counter(dict.fromkeys(CAUSES, 0))
         self._since = time.perf_counter()
 
     @contextmanager
     def learning(self) -> Iterator[None]:
-        """Count a block as time in which the learner learned."""
+        """Count the duration of a block as the learner's busy time."""
         started = time.perf_counter()
         try:
             yield
@@ -122,14 +116,14 @@ class LoopTimes:
             self._learning_s += time.perf_counter() - started
 
     def note_rollout(self, report: RolloutReport) -> None:
-        """Count a rollout's time, and the environments that were restarted in it."""
+        """Add a rollout's times and environment restarts."""
         self._stages.update(report.seconds)
         self._env_restarts.update(report.env_restarts)
 
     def take(self) -> dict[tuple[str, ...], float]:
-        """Shares and seconds since the last call, restarts since the start.
+        """Return fractions and seconds since the last call, and restarts since the start.
 
-        Rollouts count when they come back, so that one iteration's share may exceed 1.
+        Rollouts are counted when they arrive, so the fraction of a single iteration may exceed 1.
         """
         now = time.perf_counter()
         wall_s = now - self._since
@@ -151,19 +145,19 @@ class LoopTimes:
         return measured
 
 
-# what a process is doing within an iteration, for whoever watches the run from another process
+# ----------------------------- progress within an iteration, for other processes that watch the run
 # An iteration may take minutes, and reports nothing to Tune until it ends. Meanwhile each process
 # keeps an entry in the key-value store of Ray's control service (GCS): the algorithm under the name
-# of its trial's folder, env runners and learners of their own under their actors' ids. The
-# algorithm says in which stage it is, and for which actors it waits; whoever does the work says in
-# detail how far that is. `activity_of` puts the two together.
+# of its trial's folder, remote env runners and learners under their actor ids. The algorithm
+# reports its stage, and the actors it waits for; the processes that do the work report details.
+# `activity_of` combines both.
 #
-# It works as logging does: `stage` and `detail` cost nothing where nobody asked (`publish_as`).
+# As in logging, `stage` and `detail` cost nothing until `publish_as` was called.
 
 NAMESPACE = "rllib_minestudio_activity"
 
 SECONDS_BETWEEN_DETAILS = 0.5
-"""Writing takes a fraction of a millisecond, and so may a step of the environments."""
+"""Writing takes a fraction of a millisecond, which may be as long as a step of an environment."""
 
 _key: str | None = None
 _entry: dict[str, Any] = {}
@@ -171,51 +165,43 @@ _written_at = 0.0
 
 
 def publish_as(key: str | None) -> None:
-    """Let this process tell what it is doing.
-
-    Args:
-        key: Of a trial (`key_of_trial`), or an actor's id; None tells nothing from now on.
-    """
+    """Publish progress under a key: `key_of_trial`, or an actor's id. None stops publishing."""
     global _key
     _key = key
     _entry.clear()
 
 
 def publish_as_trial(storage: Any) -> None:
-    """Let this process, which runs a trial of Tune's, tell what it is doing.
+    """Publish the progress of this process, which runs a Tune trial.
 
-    The folder stands for the trial: RLlib drops the trial's id on its way to the algorithm
-    (`AlgorithmConfig.update_from_dict`).
+    The key is the name of the trial's folder, because RLlib drops the trial's id before it reaches
+    the algorithm (`AlgorithmConfig.update_from_dict`).
 
     Args:
-        storage: Tune's `StorageContext`; None outside of Tune, where nobody watches.
+        storage: Tune's `StorageContext`; None outside of Tune, where nothing is published.
     """
     publish_as(None if storage is None else storage.trial_dir_name)
 
 
 def key_of_trial(trial: Any) -> str:
-    """Return the key under which a trial's process tells what it is doing.
-
-    Args:
-        trial: Tune's.
-    """
+    """Return the key under which the process of a Tune trial publishes its progress."""
     return str(trial.storage.trial_dir_name)
 
 
 def publish_as_actor() -> None:
-    """Let this process tell what it is doing if it is an actor, and does not tell already."""
+    """Publish this process's progress if it is an actor and does not publish already."""
     if _key is None and ray.is_initialized():
         publish_as(ray.get_runtime_context().get_actor_id())
 
 
 def stage(name: str, done: int | None = None, total: int = 0, actors: Sequence[Any] = ()) -> None:
-    """Tell of a stage of the iteration, at once.
+    """Publish the stage of the iteration, immediately.
 
     Args:
         name: Such as "learning", or "collecting: fragment" if there is something to count.
-        done: How much of it is done.
+        done: How much is done.
         total: How much there is to do.
-        actors: Handles of those that this process waits for, who tell the details.
+        actors: Handles of the actors that this process waits for, which publish the details.
     """
     if _key is not None:
         _entry.clear()
@@ -224,30 +210,19 @@ def stage(name: str, done: int | None = None, total: int = 0, actors: Sequence[A
 
 
 def detail(name: str, done: int | None = None, total: int = 0) -> None:
-    """Tell how far the work in this process is; not more than twice a second.
-
-    Args:
-        name: As in `stage`, such as "step".
-        done: As in `stage`.
-        total: As in `stage`.
-    """
+    """Publish how far the work in this process is, at most twice a second; arguments as `stage`."""
     if _key is not None and time.monotonic() - _written_at >= SECONDS_BETWEEN_DETAILS:
         _write("detail", name, done, total)
 
 
 class Count:
-    """Tells how many of a number of things are done.
-
-    Args:
-        name: As in `detail`.
-        total: How many there are to do.
-    """
+    """A counter up to `total` that publishes its progress with `detail`."""
 
     def __init__(self, name: str, total: int) -> None:
         self._name, self._total, self._done = name, total, 0
 
     def add(self, number: int = 1) -> None:
-        """Note that so many more are done, or under way."""
+        """Count `number` more as done or under way."""
         self._done += number
         detail(self._name, min(self._done, self._total), self._total)
 
@@ -262,11 +237,7 @@ def _write(kind: str, name: str, done: int | None, total: int) -> None:
 
 
 def activity_of(key: str) -> str:
-    """Return what a trial is doing, with the details of where it is done; "" if it told nothing.
-
-    Args:
-        key: As given to `publish_as`.
-    """
+    """Return what was published under a trial's key, such as "stage (detail)", or ""."""
     entry = _read(key)
     details = [entry, *map(_read, entry.get("actors", ()))]
     inner = next((one["detail"] for one in details if "detail" in one), "")
@@ -279,9 +250,9 @@ def _read(key: str) -> dict[str, Any]:
     return entry
 
 
-# --------------------- statistics of the episodes that ended last, whatever iteration they ended in
-# RLlib's own means hold only what ended since the last report; an iteration shorter than an episode
-# would report NaN most of the time.
+# ----------------------------------------------- statistics of the last episodes, across iterations
+# RLlib's own means cover only the episodes that ended since the last report, so iterations shorter
+# than an episode would mostly report NaN.
 
 EPISODE_DISCOUNTED_RETURN_MEAN = "episode_discounted_return_mean"
 EPISODE_SUCCESS_RATE = "episode_success_rate"
@@ -292,13 +263,13 @@ TASKS = "tasks"
 
 
 class EpisodeStatistics:
-    """The last `window` episodes of each task, and how many there were.
+    """Statistics of the last `window` episodes, overall and per task, and counts since the start.
 
-    Episodes that the environment's failure cut short, or with a reward that was NaN or infinite,
-    say nothing of the agent: they are counted, and left out of everything else.
+    Episodes that were truncated by a failure of the environment, or had a NaN or infinite reward,
+    say nothing about the agent: they are counted, and left out of everything else.
 
     Args:
-        window: How many episodes the means are over.
+        window: How many episodes the means cover.
     """
 
     def __init__(self, window: int) -> None:
@@ -309,7 +280,7 @@ class EpisodeStatistics:
         self._counts_by_task: Counter[str] = Counter()
 
     def add(self, episodes: Iterable[Episode]) -> None:
-        """Take in episodes in the order they ended."""
+        """Add episodes in the order in which they ended."""
         for episode in episodes:
             if episode.env_error is not None:
                 self._counts[EPISODES_CUT_SHORT] += 1
@@ -321,10 +292,10 @@ class EpisodeStatistics:
                 self._remember(episode._replace(info={}))
 
     def metrics(self) -> dict[tuple[str, ...], float]:
-        """Of all tasks together under RLlib's names; of each under ("tasks", task, name).
+        """Return metrics of all tasks under RLlib's names, and of each under ("tasks", task, name).
 
-        The counts are since the start; everything else is over the last episodes, and missing
-        before the first has ended.
+        Counts are since the start. Everything else covers the last episodes, and is missing until
+        the first has ended.
         """
         measured: dict[tuple[str, ...], float] = {
             (name,): self._counts[name]
@@ -345,7 +316,7 @@ class EpisodeStatistics:
         return measured
 
     def get_state(self) -> dict[str, Any]:
-        """Plain data for a checkpoint."""
+        """Return plain data for a checkpoint."""
         episodes = [episode for last in self._by_task.values() for episode in last]
         return {
             "episodes": [tuple(episode) for episode in self._episodes],
@@ -355,7 +326,7 @@ class EpisodeStatistics:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Replace the episodes by those of a checkpoint."""
+        """Restore the episodes and counts of a checkpoint."""
         self._by_task.clear()
         for numbers in state["by_task"]:
             self._remember(Episode(*numbers))
@@ -371,7 +342,7 @@ class EpisodeStatistics:
 
 
 def _summary(episodes: Sequence[Episode] | deque[Episode]) -> dict[str, float]:
-    """Means and extremes over some episodes; empty if there are none."""
+    """Return means and extremes of some episodes; empty if there are none."""
     if not episodes:
         return {}
     count = len(episodes)

@@ -1,9 +1,9 @@
-"""RLlib's settings: which are honoured, which are refused, and which mean nothing here.
+"""RLlib's settings: which are honoured, which are refused, and which have no meaning here.
 
-RLlib takes any setting for any algorithm, and an algorithm that has no use for one says nothing.
-Here each public setting of RLlib 2.60's `AlgorithmConfig` stands in one of three tables, which
-docs/rllib.md shows. What is refused is refused when the config is validated, as soon as its value
-is not the default (`setting_checks.py`).
+RLlib accepts any setting for any algorithm, and an algorithm silently ignores those it has no use
+for. Here each public setting of RLlib 2.60's `AlgorithmConfig` is in one of three tables, which
+docs/rllib.md shows. Settings are refused when the config is validated, if their value differs from
+the default.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from rllib_minestudio.models.policy import RecurrentRLModule
 
 
 def _table(*groups: tuple[str, str]) -> dict[str, str]:
-    """Spread (sentence, names) into name -> sentence."""
+    """Turn (sentence, names separated by spaces) into name -> sentence."""
     return {name: sentence for sentence, names in groups for name in names.split()}
 
 
 HONOURED: dict[str, str] = _table(
     ("The environment and its options.", "env env_config"),
-    ("Of all random numbers.", "seed"),
+    ("The seed of all random numbers.", "seed"),
     (
-        "How many there are, and how many environments each of them has.",
+        "How many env runners there are, and how many environments each has.",
         "num_env_runners num_envs_per_env_runner",
     ),
     ("False: no env runner in the driver.", "create_local_env_runner"),
@@ -39,7 +39,7 @@ HONOURED: dict[str, str] = _table(
     ("A subclass of `MineStudioEnvRunner`; others are refused.", "env_runner_cls"),
     ("Steps per fragment.", "rollout_fragment_length"),
     ("Whether actions are sampled in training.", "explore"),
-    ("A runner that takes longer over a rollout hangs, and is replaced.", "sample_timeout_s"),
+    ("A runner whose rollout takes longer counts as hung, and is replaced.", "sample_timeout_s"),
     ("How long a lost runner may take to come back.", "env_runner_restore_timeout_s"),
     ("Rollouts under way at each remote runner.", "max_requests_in_flight_per_env_runner"),
     (
@@ -69,21 +69,21 @@ HONOURED: dict[str, str] = _table(
         "on_episode_step on_episode_end on_sample_end",
     ),
     ("Iterations between evaluations; `evaluate()` works without.", "evaluation_interval"),
-    ("How many episodes, a number.", "evaluation_duration"),
-    ("Env runners for evaluation beside the training's.", "evaluation_num_env_runners"),
+    ("A number of episodes.", "evaluation_duration"),
+    ("Env runners for evaluation, in addition to training's.", "evaluation_num_env_runners"),
     ("Needs remote learners.", "evaluation_parallel_to_training"),
     ("Options that differ in evaluation, such as `explore`.", "evaluation_config"),
     ("Gets the algorithm and a group of `EvaluationEnvRunner`s.", "custom_evaluation_function"),
-    ("Episodes that the means are over.", "metrics_num_episodes_for_smoothing"),
+    ("How many episodes the means cover.", "metrics_num_episodes_for_smoothing"),
     (
-        "An iteration trains on as many batches as it takes.",
+        "An iteration trains on as many batches as these require.",
         "min_time_s_per_iteration min_sample_timesteps_per_iteration "
         "min_train_timesteps_per_iteration",
     ),
     ("Your own reductions of logged values.", "custom_stats_cls_lookup"),
-    ("Of RLlib's logger.", "log_level"),
+    ("The level of RLlib's logger.", "log_level"),
 )
-"""Name of a setting, as RLlib's methods take it -> what it does here."""
+"""Name of a setting, as in RLlib's methods -> what it does here."""
 
 REFUSED: dict[str, str] = _table(
     (
@@ -218,23 +218,23 @@ REFUSED: dict[str, str] = _table(
     ),
     ("use the environment's own spaces", "observation_space action_space"),
 )
-"""Name of a setting -> the rule and the way out, as they stand behind its name and value."""
+"""Name of a setting -> the rule and the way out, which follow its name and value in the error."""
 
 MEANINGLESS: dict[str, str] = _table(
     (
-        "Of TensorFlow.",
+        "For TensorFlow only.",
         "eager_tracing eager_max_retraces tf_session_args local_tf_session_args "
         "enable_tf1_exec_eagerly",
     ),
     (
-        "Of RLlib's old API stack only.",
+        "For RLlib's old API stack only.",
         "sample_collector sampler_perf_stats_ema_coef use_worker_filter_stats "
         "update_worker_filter_stats metrics_episode_collection_timeout_s "
         "sync_filters_on_rollout_workers_timeout_s replay_sequence_length log_sys_usage "
         "extra_python_environs_for_driver extra_python_environs_for_worker",
     ),
     ("VPT's actions are tokens: nothing is scaled or clipped.", "normalize_actions clip_actions"),
-    ("Of Atari, and of environments that mask actions.", "is_atari action_mask_key"),
+    ("For Atari, and for environments that mask actions.", "is_atari action_mask_key"),
     ("RLlib checks multi-agent environments only.", "disable_env_checking"),
     (
         "The states of connectors, of which there are none.",
@@ -243,20 +243,20 @@ MEANINGLESS: dict[str, str] = _table(
     ("A step that is not finite is left out in any case.", "torch_skip_nan_gradients"),
     ("The gradient's norm is logged in any case.", "log_gradients"),
     (
-        "RLlib's own mark of a config for evaluation, and the class behind it.",
+        "Set by RLlib: whether a config is for evaluation, and the algorithm's class.",
         "in_evaluation algo_class",
     ),
 )
-"""Name of a setting -> why its value makes no difference."""
+"""Name of a setting -> why its value has no effect."""
 
 CLONING_HONOURS = _table(
     ("The folder, or folders, with recordings.", "input_"),
     ("Batches per iteration.", "dataset_num_iters_per_learner"),
 )
-"""What MineStudioBC honours and MineStudioPPO refuses."""
+"""Settings that MineStudioBC honours and MineStudioPPO refuses."""
 
 CLONING_SETS = ("observation_space", "action_space", "offline_data_class")
-"""What MineStudioBC's config sets by itself."""
+"""Settings that MineStudioBC's config sets itself."""
 
 CLONING_REFUSES: dict[str, str] = _table(
     (
@@ -269,7 +269,7 @@ CLONING_REFUSES: dict[str, str] = _table(
     ),
     ("cloning goes through dataset_num_iters_per_learner batches per iteration", "num_epochs"),
 )
-"""What MineStudioBC refuses and MineStudioPPO honours."""
+"""Settings that MineStudioBC refuses and MineStudioPPO honours."""
 
 OTHER_NAMES = {
     "num_workers": "use num_env_runners",
@@ -304,12 +304,12 @@ OTHER_NAMES = {
 
 
 def refused_by_cloning() -> dict[str, str]:
-    """Return what MineStudioBC refuses."""
+    """Return the settings that MineStudioBC refuses."""
     kept = {*CLONING_HONOURS, *CLONING_SETS}
     return {name: rule for name, rule in REFUSED.items() if name not in kept} | CLONING_REFUSES
 
 
-# refuses the settings of RLlib that `rllib_settings.py` lists, and keys that are no settings
+# ------------------------------------------------ refusing settings, and keys that are not settings
 
 _ATTRIBUTES = {
     "framework": "framework_str",
@@ -317,18 +317,18 @@ _ATTRIBUTES = {
     "dataset_num_iters_per_offline_eval_runner": "dataset_num_iters_per_eval_runner",
     "model": "_model_config",
 }
-"""Settings kept under another name than theirs, or theirs with `_` or `callbacks_` in front."""
+"""Settings whose attribute is not their name, nor their name prefixed by `_` or `callbacks_`."""
 
 _ALIASES = (
     "callbacks", "create_env_on_driver", "custom_eval_function", "exploration_config", "framework",
     "input", "lambda", "learner_class", "model", "multiagent", "num_cpus_for_driver",
     "train_batch_size_per_learner",
 )  # fmt: skip
-"""Keys that are no attributes, and that RLlib's or our `update_from_dict` knows."""
+"""Keys that are not attributes, but that RLlib's or our `update_from_dict` accepts."""
 
 
 def attribute_of(name: str, config: AlgorithmConfig) -> str:
-    """Return the attribute of a config that holds a setting."""
+    """Return the name of the attribute that holds a setting."""
     for attribute in (_ATTRIBUTES.get(name, name), f"_{name}", f"callbacks_{name}"):
         if attribute in vars(config):
             return attribute
@@ -338,21 +338,21 @@ def attribute_of(name: str, config: AlgorithmConfig) -> str:
 def setting_problems(
     config: AlgorithmConfig, defaults: AlgorithmConfig, refused: Mapping[str, str]
 ) -> list[str]:
-    """Say which settings of a config are refused, one sentence each.
+    """Return which settings of a config are refused, one sentence each.
 
     Args:
-        config: What is about to be run.
-        defaults: A config as its class makes it.
-        refused: `REFUSED`, or what an algorithm has instead.
+        config: The config to check.
+        defaults: A config with the defaults of its class.
+        refused: `REFUSED`, or the algorithm's own table.
     """
-    if config.in_evaluation:  # made by RLlib from one that was judged
+    if config.in_evaluation:  # RLlib derived it from a config that was checked
         return []
     problems = []
     overrides = config.evaluation_config if isinstance(config.evaluation_config, dict) else {}
     for name, rule in refused.items():
         attribute = attribute_of(name, defaults)
         default, value = getattr(defaults, attribute), getattr(config, attribute)
-        if name == "policies":  # Tune and checkpoints know the default by another notation
+        if name == "policies":  # Tune and checkpoints write the default differently
             default, value = list(default), list(value)
         if not _equal(value, default) and not _is_ours(value):
             problems.append(f"{name} is {shown(value)}: {rule}.")
@@ -363,7 +363,7 @@ def setting_problems(
 
 
 def _class_problems(config: AlgorithmConfig, refused: Mapping[str, str]) -> list[str]:
-    """Judge the classes that a config names."""
+    """Check the classes that a config refers to."""
     problems = [
         f"callbacks_class has {name}: {refused[name]}."
         for name in refused
@@ -409,7 +409,7 @@ def _module_problems(spec: Any) -> list[str]:
 
 
 def unknown_key_problems(keys: Iterable[str], config: AlgorithmConfig) -> list[str]:
-    """Say which keys of a mapping are no settings of a config, one sentence each."""
+    """Return which keys are not settings of a config, one sentence each."""
     valid = {*vars(config), *_ALIASES}
     names = sorted(name for name in valid if not name.startswith("_"))
     problems = []
@@ -423,12 +423,12 @@ def unknown_key_problems(keys: Iterable[str], config: AlgorithmConfig) -> list[s
 
 
 def _is_ours(value: Any) -> bool:
-    """Whether a config has set a function of this package by itself."""
+    """Whether a value is a function of this package, which the config has set itself."""
     return str(getattr(value, "__module__", "")).startswith("rllib_minestudio.")
 
 
 def _equal(a: Any, b: Any) -> bool:
     try:
         return bool(a == b) or a is b
-    except Exception:  # an array has no single answer; nor is it a default
+    except Exception:  # comparing arrays gives no single answer, and no default is an array
         return a is b

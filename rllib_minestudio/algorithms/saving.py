@@ -1,13 +1,13 @@
-"""Saving a checkpoint: RLlib's files, the policy as files that hold data only, and the record.
+"""Saving a checkpoint: RLlib's files, the policy as plain data files, and the record.
 
     policy/network.json         the network's options
     policy/model.safetensors    its weights
     policy/playing.yaml         the algorithm, its environment and what else playing depends on
-    policy_average/...          the same with averaged weights, where `ema_decay` keeps them
+    policy_average/...          the same with averaged weights, if `ema_decay` is set
 
-RLlib's own files are pickles and run what their writer wanted when they are read. Training goes on
-from those; evaluating and playing read these. `playing.yaml` is left out where an option is an
-object that no text can hold.
+RLlib's own files are pickles, which may execute arbitrary code when they are loaded. Training
+resumes from them; evaluation and playing read the files above. `playing.yaml` is left out if an
+option is an object that cannot be written as text.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ _OPTIONS = (
     "prior",
     "prior_update_interval",
 )
-"""Options that playing depends on, as far as an algorithm has them, besides `env`."""
+"""Options that playing depends on besides `env`, if the algorithm has them."""
 
 
 def write_policy(checkpoint: Path, config: AlgorithmConfig) -> None:
     """Copy the policy of a checkpoint that RLlib has just written, and its average if there is one.
 
-    Left out where nothing could load it: where its class, or an option of it, has no name.
+    It is left out if nothing could load it: if its class, or an option of it, has no name.
     """
     places = [checkpoint / part for part in MODULE_FOLDERS]
     for found, folder in ((places, POLICY_FOLDER), ([checkpoint / _AVERAGE], POLICY_AVERAGE)):
@@ -84,12 +84,13 @@ def _write_policy(module: Path, folder: Path, config: AlgorithmConfig) -> None:
     if issubclass(policy, VPTRLModule):
         copy_plain(checkpoint, folder)
     else:
-        # As the module keeps them: in full, and without the weights that training began with.
+        # The module's own options: complete, and without the weights that training began with.
         name, model = name_of_policy(policy), dict(checkpoint.options or {})
         if name is None or not _is_plain(model):
             _logger.warning(
-                "%s is left out, and with it evaluation: %s or an option in model=%s cannot be "
-                "named in a file. Put the class into a module of its own, and give plain options.",
+                "%s is not saved, so the policy cannot be evaluated: %s or an option in model=%s "
+                "cannot be named in a file. Put the class into a module of its own, and give plain "
+                "options.",
                 folder,
                 policy.__qualname__,
                 model,
@@ -97,9 +98,9 @@ def _write_policy(module: Path, folder: Path, config: AlgorithmConfig) -> None:
             return
         copy_policy(checkpoint, folder, name, recordable(model))
     options = {name: getattr(config, name) for name in _OPTIONS if hasattr(config, name)}
-    # Where the prior came from, if it is the network that training started with.
+    # The source of the prior, if the prior is the network that training started with.
     options["weights"] = config.model_config.get("weights")
-    # Tune trains a subclass of its own making, which has no name to be found by.
+    # Tune trains a subclass that it creates, which cannot be imported by name.
     algorithm = next(filter(None, map(_name_of, inspect.getmro(config.algo_class))))
     env = _name_of(config.env)
     if env is not None and _is_plain(options):
@@ -108,10 +109,10 @@ def _write_policy(module: Path, folder: Path, config: AlgorithmConfig) -> None:
 
 
 def copy_playing(checkpoint: Checkpoint, folder: Path) -> bool:
-    """Copy `playing.yaml` beside a copy of the policy; return whether there is one.
+    """Copy `playing.yaml` next to a copy of the policy; return whether there is one.
 
     Raises:
-        OSError: It cannot be written.
+        OSError: If it cannot be written.
     """
     file = checkpoint.playing_file
     if file is not None:
@@ -121,7 +122,7 @@ def copy_playing(checkpoint: Checkpoint, folder: Path) -> bool:
 
 
 def _name_of(found: Any) -> str | None:
-    """Return a name by which a class can be found again; None if there is none."""
+    """Return the name under which a class can be imported; None if there is none."""
     if found is None or isinstance(found, str):
         return found
     module, name = getattr(found, "__module__", ""), getattr(found, "__qualname__", "")
@@ -133,7 +134,7 @@ def _name_of(found: Any) -> str | None:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a value comes back from YAML as it was, but for tuples."""
+    """Whether a value survives YAML unchanged, except that tuples become lists."""
     if isinstance(value, Mapping):
         return all(isinstance(key, str | int) and _is_plain(part) for key, part in value.items())
     if isinstance(value, list | tuple):
@@ -141,23 +142,23 @@ def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, bool | int | float | str)
 
 
-# -------------------- how an algorithm's checkpoint is written whole or not at all, with its record
+# ---------------------------------- the checkpoint and its record, written completely or not at all
 
 
 def resolved_options(config: AlgorithmConfig) -> dict[str, Any]:
-    """Every option of a config by the name a YAML file gives it, as plain data."""
+    """Return all options of a config as plain data, by their names in YAML files."""
     options = {
         name: value
         for name, value in config.to_dict().items()
         if not name.startswith("_") and value is not DEPRECATED_VALUE
     }
-    # `model` holds the defaults of RLlib's old API stack there.
+    # In `to_dict`, `model` holds the defaults of RLlib's old API stack.
     options["model"] = config.model_config
     return dict(sorted(recordable(options).items()))
 
 
 def write_record(folder: Path, config: AlgorithmConfig, result: dict[str, Any]) -> None:
-    """Describe the finished checkpoint in `folder`; the last file to be written into it."""
+    """Write the record of a finished checkpoint; it must be the last file written to `folder`."""
     files = [p for p in sorted(folder.rglob("*")) if p.is_file() and p.name != RECORD_FILE]
     record = CheckpointRecord(
         saved_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
@@ -173,10 +174,10 @@ def write_record(folder: Path, config: AlgorithmConfig, result: dict[str, Any]) 
 
 
 def check_if_local(path: Any, filesystem: Any = None) -> None:
-    """Check a whole checkpoint of ours before an algorithm restores it, if it lies on this machine.
+    """Verify the digests of a checkpoint of ours before it is restored, if it is a local one.
 
     Raises:
-        CheckpointError: It is damaged.
+        CheckpointError: If it is damaged.
     """
     path = getattr(path, "path", path)  # Tune gives its own `Checkpoint`
     if filesystem is None and "://" not in str(path) and Path(path, RECORD_FILE).is_file():
@@ -184,12 +185,12 @@ def check_if_local(path: Any, filesystem: Any = None) -> None:
 
 
 def save_with_record(algorithm: Algorithm, path: Any = None, **kwargs: Any) -> str:
-    """Save an algorithm's checkpoint with its record, whole or not at all.
+    """Save an algorithm's checkpoint with its record, completely or not at all.
 
     Args:
-        algorithm: What to save, in RLlib's own way.
-        path: A new folder, or a checkpoint to replace; None makes a temporary folder.
-        kwargs: RLlib's `state`, `filesystem` (then `path` lies there, without a record) and
+        algorithm: The algorithm to save.
+        path: A new folder, or a checkpoint to replace; None creates a temporary folder.
+        kwargs: RLlib's `state`, `filesystem` (on which `path` is then saved, without a record) and
             `use_msgpack`.
 
     Returns:

@@ -1,1 +1,1 @@
-"""The benchmark: suites of tasks whose success a program decides, and runs over them."""
+"""The benchmark: suites of tasks whose success is decided by a program, and runs of them."""

@@ -1,4 +1,4 @@
-"""The judge: the callback that decides a task, and says so in every info."""
+"""The judge: the callback that decides a task, and reports success and progress in every info."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ if TYPE_CHECKING:
     from rllib_minestudio.env.voxel.game.survey import Corner, Survey
 
 PROGRESS = "progress"
-"""Info key: how far the episode has got, 0 to 1."""
+"""Info key of the episode's progress, from 0 to 1."""
 
 JUDGE = f"{__name__}.JudgeTaskCallback"
-"""Its name in `env_config.callbacks`."""
+"""The judge's name in `env_config.callbacks`."""
 
 
 class JudgeTaskCallback(MinecraftCallback):
-    """Decides a task after every step.
+    """The callback that decides a task after every step.
 
-    Every info has `success`, a bool; `progress`, a float that never falls within an episode; and
-    the task's name and text. It has to be the last of the callbacks: an episode is judged as they
-    have left it, when they have prepared its world, and when a time limit has cut it off.
+    Every info contains `success`, a bool; `progress`, a float that never decreases within an
+    episode; and the task's name and text. The judge must be the last callback, because the others
+    prepare the world, and may truncate the episode by a time limit, before it is judged.
     """
 
     def __init__(
@@ -61,19 +61,19 @@ class JudgeTaskCallback(MinecraftCallback):
         progress: Mapping[str, Any] | None = None,
         pays: float = 1.0,
     ) -> None:
-        """Read the condition.
+        """Parse the condition.
 
         Args:
             success: The condition, in the filter language.
             name: The task's name.
-            text: What the agent is told.
+            text: The instruction to the agent.
             judged: `any_time`: success terminates the episode; `at_end`: the last step decides.
-            progress: `of`, a quantity, and `goal`, the amount that counts as all of it; None
-                makes the progress 1 at success.
-            pays: What is added to the reward of the step that succeeds.
+            progress: `of`, a quantity, and `goal`, the amount at which the progress is 1; with None
+                the progress is 1 at success.
+            pays: Reward added at the step that succeeds.
 
         Raises:
-            InvalidOptionsError: The condition or the quantity is none.
+            InvalidOptionsError: `judged`, the condition or the quantity is invalid.
         """
         problems = Problems()
         problems.choice("judged", judged, (ANY_TIME, AT_END))
@@ -93,7 +93,7 @@ class JudgeTaskCallback(MinecraftCallback):
 
     @classmethod
     def spec_of(cls, task: BenchmarkTask) -> dict[str, Any]:
-        """Return what builds the judge of a task: an entry of `env_config.callbacks`."""
+        """Return the entry of `env_config.callbacks` that builds the judge of a task."""
         progress = task.progress
         return {
             JUDGE: {
@@ -140,26 +140,26 @@ class JudgeTaskCallback(MinecraftCallback):
         return obs, reward + self._pays * success, terminated, truncated, info
 
     def _new_observers(self, sim: Sim, info: Info) -> dict[str, Observer]:
-        """Return what tells the condition's facts in the episode that begins."""
+        """Return the observers of the condition's world facts for a new episode, by fact key."""
         if not self._facts:
             return {}
         ask = getattr(sim.env, "survey", None)
         if ask is None:
             names = ", ".join(sorted(fact.key for fact in self._facts))
-            raise InvalidOptionsError(f"JudgeTask: this engine does not tell {names}.")
+            raise InvalidOptionsError(f"JudgeTask: this engine does not report {names}.")
         survey, place = ask(), info["player_pos"]
         x, y, z = (int(place[axis] // 1) for axis in "xyz")
         start = (x, y, z)
         return {fact.key: make_observer(fact, survey, start) for fact in self._facts}
 
     def _with_facts(self, info: Info) -> Info:
-        """Return an info with the facts that the condition asks for."""
+        """Return the info with the world facts that the condition needs."""
         if not self._observers:
             return info
         return {**info, WORLD_FACTS: {key: observe() for key, observe in self._observers.items()}}
 
     def _progress_now(self, episode: EvaluatedEpisode, success: bool = False) -> float:
-        """Return the greatest progress of the episode's steps so far."""
+        """Return the highest progress in the episode so far."""
         if self._quantity is None:
             now = float(success)
         else:
@@ -170,7 +170,7 @@ class JudgeTaskCallback(MinecraftCallback):
     def _episode(
         self, info: Info, terminated: bool = False, truncated: bool = False
     ) -> EvaluatedEpisode:
-        """Return the episode as it is after a step, or after the reset."""
+        """Return the episode so far, as filters take it."""
         return EvaluatedEpisode(
             index=0,
             seed=0,
@@ -187,25 +187,25 @@ class JudgeTaskCallback(MinecraftCallback):
         return f"JudgeTaskCallback({str(self._condition)!r})"
 
 
-# -------------- the facts of the world that conditions ask for, told after every step of an episode
-# Blocks are looked at again only when one of the world has changed, and counted again only when one
-# of the box has. While a part of a box is not loaded nothing in it can change, and what was there
-# last still counts.
+# ----------------------------------------------------------- world facts, observed after every step
+# Blocks of a box are read again only when any block in the world has changed, and counted again
+# only when one in the box has. While part of a box is unloaded, nothing in it can change, and the
+# last count remains valid.
 
 Observer = Callable[[], float]
-"""Tells what a fact is now."""
+"""Returns the present value of a fact."""
 
 CHEST_REACH = 16
-"""Blocks between a chest that counts and where the player began, along each axis."""
+"""Largest distance of a counted chest from the starting point along each axis, in blocks."""
 
 
 def make_observer(fact: WorldFact, survey: Survey, start: Corner) -> Observer:
-    """Return what tells a fact during an episode that begins now.
+    """Return the observer of a fact for an episode that begins now.
 
     Args:
-        fact: What to tell.
-        survey: Answers questions about the game.
-        start: The block that the player's feet are in.
+        fact: The fact.
+        survey: The interface for queries of the game.
+        start: The block at the player's feet.
     """
     if fact.kind == INSIDE:
         fits = matching_blocks(fact.pattern)
@@ -216,19 +216,19 @@ def make_observer(fact: WorldFact, survey: Survey, start: Corner) -> Observer:
 
 
 def _in_chests(survey: Survey, start: Corner, pattern: str) -> float:
-    """Return how many items that fit a pattern lie in the chests around."""
+    """Return the number of items in nearby chests whose names match a pattern."""
     found = survey.chest_items(start, CHEST_REACH)
     return sum(quantity for name, quantity in found.items() if matches(name, pattern))
 
 
 class _BoxObserver(ABC):
-    """Tells a number that depends on the blocks of a box."""
+    """An observer of a number that depends on the blocks of a box."""
 
     def __init__(self, fact: WorldFact, survey: Survey, start: Corner) -> None:
         self._survey = survey
         self._box = survey.box(*_corners(fact.box or NEAR, start))
         blocks = self._box.block_ids()
-        if blocks is None:  # a box that reaches no farther than one can ask for is always loaded
+        if blocks is None:  # a box within the allowed distance is always loaded
             raise EngineError(f"The land around the player, {fact.key}, is not loaded.")
         self._before = blocks
         self._begin(fact.pattern)
@@ -236,13 +236,13 @@ class _BoxObserver(ABC):
         self._told = self._count(blocks)
 
     def __call__(self) -> float:
-        """Return the number; the box is looked at if a block has changed anywhere."""
+        """Return the number; the box is read again if any block in the world has changed."""
         changes = self._survey.changes
         if self._seen != changes:
             blocks = self._box.block_ids()
             if blocks is not None:
                 self._seen = changes
-                now = blocks.tobytes()  # for a few blocks compared faster than arrays are
+                now = blocks.tobytes()  # faster to compare than arrays of few blocks
                 if now != self._last:
                     self._last = now
                     self._told = self._count(blocks)
@@ -250,7 +250,7 @@ class _BoxObserver(ABC):
 
     @abstractmethod
     def _begin(self, pattern: str) -> None:
-        """Note what of the box, `_before`, the number is compared with."""
+        """Evaluate the box at the start, `_before`, as far as later counts need it."""
 
     @abstractmethod
     def _count(self, blocks: NDArray[np.uint16]) -> float:
@@ -258,7 +258,7 @@ class _BoxObserver(ABC):
 
 
 class _Matching(_BoxObserver):
-    """Counts the blocks that match."""
+    """The number of matching blocks."""
 
     def _begin(self, pattern: str) -> None:
         self._fits = matching_blocks(pattern)
@@ -268,7 +268,7 @@ class _Matching(_BoxObserver):
 
 
 class _Placed(_BoxObserver):
-    """Counts the blocks that match and did not when the episode began."""
+    """The number of blocks that match now but did not at the start of the episode."""
 
     def _begin(self, pattern: str) -> None:
         self._fits = matching_blocks(pattern)
@@ -279,7 +279,7 @@ class _Placed(_BoxObserver):
 
 
 class _Structures(_BoxObserver):
-    """Counts where a structure stands and did not when the episode began."""
+    """The number of places with a structure that did not have it at the start of the episode."""
 
     def _begin(self, pattern: str) -> None:
         self._structure = known_structures()[pattern]
@@ -303,7 +303,7 @@ _IN_BOX: dict[str, type[_BoxObserver]] = {
 
 
 def _corners(box: Box, start: Corner) -> tuple[Corner, Corner]:
-    """Return the lowest and highest corner of a box around a block."""
+    """Return the lowest and highest corner of a box relative to a block."""
     (x0, x1), (y0, y1), (z0, z1) = box
     x, y, z = start
     return (x + x0, y + y0, z + z0), (x + x1, y + y1, z + z1)

@@ -1,7 +1,7 @@
-"""Who plays a benchmark: a policy, anybody's agent, a script, or each task's scripted solution.
+"""Players of a benchmark: a policy, a foreign or scripted agent, or the tasks' solutions.
 
-All of them meet the same worlds: what an episode is like follows from the benchmark's seed and the
-episode's index, and the random numbers of policy and agent do, too.
+All meet the same worlds: an episode's world, and the random numbers of policy and agent, derive
+from the benchmark's seed and the episode's index.
 """
 
 from __future__ import annotations
@@ -41,23 +41,22 @@ from rllib_minestudio.foundation.values import plain
 from rllib_minestudio.models.policies import find_policy
 
 SOLUTION = "solution"
-"""The player that plays each task's own scripted solution."""
+"""Name of the player that plays each task's own scripted solution."""
 
 SCRIPTED = (*AGENTS, SOLUTION)
-"""Players that are no policies."""
+"""Names of players other than policies and foreign agents."""
 
 RESTARTS = 3
-"""How often an actor that died is started anew."""
+"""How often an actor that died is restarted."""
 
 
 class BenchmarkPlayer(Protocol):
-    """Plays tasks, one after the other.
+    """A player that plays tasks one after the other.
 
     Attributes:
-        identity: What results say about it, plain.
-        env_config: Options of the environment by which it sees the game; a task changes the world
-            and the judge in them.
-        least_workers: Processes that it needs.
+        identity: Its description in results, as plain data.
+        env_config: Options of its environment, which tasks complete with their world and judge.
+        least_workers: Least number of processes that it needs.
     """
 
     identity: dict[str, Any]
@@ -65,22 +64,22 @@ class BenchmarkPlayer(Protocol):
     least_workers: int
 
     def unfit(self, task: BenchmarkTask) -> str | None:
-        """Return why the player has nothing to play a task by; None if it has."""
+        """Return why the player cannot play a task; None if it can."""
 
     def check(self, env_config: Mapping[str, Any]) -> None:
         """Refuse an environment that the player does not fit.
 
         Raises:
-            MineStudioError: It does not.
+            MineStudioError: The player does not fit it.
         """
 
     def play(
         self, task: BenchmarkTask, episodes: int, settings: PlaySettings
     ) -> Iterator[EvaluatedEpisode]:
-        """Play the first episodes of a task and yield each as it ends, in no particular order."""
+        """Play episodes 0 to `episodes` - 1 of a task; yield each as it ends, in any order."""
 
     def close(self) -> None:
-        """Give up environments and processes; the next `play` makes new ones."""
+        """Close environments and processes; the next `play` starts new ones."""
 
 
 def make_player(
@@ -93,17 +92,17 @@ def make_player(
     overrides: Sequence[str] = (),
     agent_timeout_s: float = TIMEOUT_S,
 ) -> BenchmarkPlayer:
-    """Make the player of a name.
+    """Make the player with a name.
 
     Args:
         name: One of `SCRIPTED`, what `load_policy` takes, an experiment file, or the
-            `module:function` that makes an agent, which always plays in processes of its own.
-        workers: Processes that play; 0 plays in this one.
+            `module:function` that makes an agent, which always plays in separate processes.
+        workers: Number of processes; 0 plays in this one.
         envs: Environments per process; a scripted agent plays one at a time.
-        gpus: GPUs per process; None as in the policy's training.
+        gpus: GPUs per process; None keeps the number of the policy's training.
         deterministic: Whether a policy takes its most probable actions.
-        overrides: `env_config.KEY=VALUE`, changes of the environment's options.
-        agent_timeout_s: Seconds that an agent of somebody's own may take over an action.
+        overrides: `env_config.KEY=VALUE` changes of the environment's options.
+        agent_timeout_s: Seconds that a foreign agent may take for an action.
 
     Raises:
         MineStudioError: There is no such player, or it cannot be loaded.
@@ -131,7 +130,7 @@ def make_player(
 def _own_player(
     path: str, workers: int, envs: int, gpus: float, deterministic: bool, timeout_s: float
 ) -> AgentPlayer:
-    """Make the player that plays with somebody's agent; it is imported, and plays elsewhere."""
+    """Make the player of a foreign agent, which plays in separate processes."""
     agent = AgentMaker.named(path)
     identity = {**agent.identity, "name": path, "deterministic": deterministic}
     order = {"timeout_s": timeout_s, "num_envs": envs, "gpu": gpus > 0}
@@ -140,7 +139,7 @@ def _own_player(
 
 
 class PolicyPlayer:
-    """A policy on the env runners of evaluations: one group of them for all tasks."""
+    """A policy, played by one group of `EvaluationEnvRunner`s for all tasks."""
 
     least_workers = 0
 
@@ -155,7 +154,7 @@ class PolicyPlayer:
         """Check the policy; nothing is started.
 
         Raises:
-            InvalidOptionsError: It plays in another environment than MineStudio's.
+            InvalidOptionsError: It was trained in another environment than `MineStudioEnv`.
         """
         check_environment(policy.config.env)
         self._policy = policy
@@ -164,7 +163,7 @@ class PolicyPlayer:
         self._local: EvaluationEnvRunner | None = None
         self._group: EnvRunnerGroup | None = None
         name = policy.identity["checkpoint"]
-        # Weights do not tell everything that decides what is played: precision, for one.
+        # Besides the weights, options such as the precision decide what is played.
         options = policy.config.model_config.items()
         model = plain({option: value for option, value in options if option != "weights"})
         self.identity = {
@@ -179,14 +178,14 @@ class PolicyPlayer:
         self._takes = {} if blank is None else dict(blank.observation_space.spaces)
 
     def unfit(self, task: BenchmarkTask) -> str | None:
-        """None: a policy can try everything."""
+        """Return None: a policy can play every task."""
         return None
 
     def check(self, env_config: Mapping[str, Any]) -> None:
-        """Refuse an environment whose observations are not those that the policy was trained on.
+        """Refuse an environment with other observations than the policy's, without building it.
 
         Raises:
-            InvalidOptionsError: They are not; nothing is built to find out.
+            InvalidOptionsError: The observations differ.
         """
         given = MineStudioEnv.space_of(env_config).spaces
         problems = [
@@ -226,7 +225,7 @@ class PolicyPlayer:
             local.stop()
 
     def _config(self, env_config: Mapping[str, Any]) -> Any:
-        """Return the config of env runners that begin with environments of these options."""
+        """Return the env runners' config with these options of the environment."""
         own = self._policy.config.copy(copy_frozen=False)
         own.env_config = dict(env_config)
         return evaluation_config(
@@ -238,7 +237,7 @@ class PolicyPlayer:
 
 
 class AgentPlayer:
-    """An agent with an interface of its own: a script, a task's solution, or somebody's program."""
+    """A scripted agent, the tasks' solutions, or a foreign agent."""
 
     def __init__(
         self,
@@ -248,37 +247,37 @@ class AgentPlayer:
         group: AgentGroup,
         order: Mapping[str, Any],
     ) -> None:
-        """Start nothing yet.
+        """Set up the player; nothing is started.
 
         Args:
-            name: Of the player.
-            agent: Makes the agent; None: each task's solution.
-            identity: What results say about it.
-            group: Who plays.
+            name: Name of the player.
+            agent: Maker of the agent; None plays each task's solution.
+            identity: Its description in results.
+            group: The processes that play.
             order: Other fields of `AgentOrder`.
         """
         self._name, self._agent = name, agent
         self._group, self._order = group, dict(order)
         self.identity = dict(identity)
         self.env_config: dict[str, Any] = {}
-        self.least_workers = int(name not in SCRIPTED)  # where it can be ended
+        self.least_workers = int(name not in SCRIPTED)  # where a hung agent can be ended
 
     def unfit(self, task: BenchmarkTask) -> str | None:
-        """Say if a task has no scripted solution; anybody else can try everything."""
+        """Return a reason if the task's solution is to be played and there is none."""
         if self._agent is None and task.solution is None:
-            return "No scripted solution is shipped for it."
+            return "The package has no scripted solution for it."
         return None
 
     def check(self, env_config: Mapping[str, Any]) -> None:
-        """Scripted agents look at the game itself, which must be the embedded engine's.
+        """Refuse other engines for scripted agents, which read the embedded engine's state.
 
         Raises:
-            InvalidOptionsError: It is another one.
+            InvalidOptionsError: The agent needs the embedded engine.
         """
         engine = env_config.get("engine", VOXEL)
         if engine != VOXEL and self._name in SCRIPTED and self._name != RANDOM:
             raise InvalidOptionsError(
-                f"{self._name!r} looks at the embedded engine's state; with env_config.engine "
+                f"{self._name!r} reads the embedded engine's state; with env_config.engine "
                 f"{engine!r}, only policies, agents of your own and {RANDOM!r} play."
             )
 
@@ -303,33 +302,33 @@ def _solution(solution: Any, seed: int) -> Any:
     return SolutionAgent(solution, seed)
 
 
-# ----------------------------------------------- a policy's environment, set in the world of a task
+# ---------------------------------------------------- a policy's environment in the world of a task
 
 _OF_THE_PLAYER = (
     *("engine", "action_type", "obs_size", "render_size", "sampling", "gamma", "resource_pack"),
     *("camera_config", "render_mode", "minecraft"),
 )
-"""Options that say how a policy sees and acts, and in which game; all others are the task's."""
+"""Options of the policy: how it sees and acts, and in which game; all others are the task's."""
 
 _ENVIRONMENT = ("MineStudio", MineStudioEnv.__name__)
-"""Names of the environment, without modules."""
+"""Names of the environment, without module paths."""
 
 
 def task_env_config(task: BenchmarkTask, env_config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the environment's options in which a policy plays a task.
+    """Return the options of the environment in which a policy plays a task.
 
-    The policy keeps how it sees and acts: sizes, sampling, brightness, camera, the engine, and of
-    its callbacks `MaskActions` and those that declare parts of its observations. The task decides
-    the rest. Everything in the world follows from the seed of an episode's reset, which always
-    makes a new world, whatever was played before.
+    The policy keeps the options of its observations and actions (sizes, sampling, brightness,
+    camera, the engine) and those of its callbacks that mask actions or declare parts of its
+    observations. The task decides the rest. The world is determined by the seed of an episode's
+    reset, which always makes a new world, whatever was played before.
 
     Args:
-        task: One that the engine has; see `BenchmarkTask.marks`.
-        env_config: What the policy was trained with, or `{}` for a scripted agent.
+        task: A task that the engine can play; see `BenchmarkTask.marks`.
+        env_config: The policy's `env_config` in training, or `{}` for a scripted agent.
 
     Raises:
-        InvalidOptionsError: The policy's observations or actions cannot be had in the task, or
-            the engine lacks a biome; lists all problems.
+        InvalidOptionsError: The task cannot provide the policy's observations or actions, or the
+            engine lacks a biome; lists all problems.
     """
     policy_callbacks = list(env_config.get("callbacks") or ())
     kept = _kept(policy_callbacks)
@@ -359,14 +358,14 @@ def task_env_config(task: BenchmarkTask, env_config: Mapping[str, Any]) -> dict[
 def check_tasks(
     tasks: Iterable[BenchmarkTask], env_config: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:
-    """Return `task_env_config` of each task that can be played, by the task's name.
+    """Return `task_env_config` of each playable task, by the task's name.
 
     Args:
-        tasks: Those to be played; marked ones are left out.
+        tasks: The tasks; marked ones are skipped.
         env_config: As for `task_env_config`.
 
     Raises:
-        InvalidOptionsError: A policy does not fit; one sentence where all tasks agree on it.
+        InvalidOptionsError: The policy does not fit; a problem common to all tasks is one sentence.
     """
     found: dict[str, dict[str, Any]] = {}
     problems: dict[str, list[str]] = {}
@@ -406,7 +405,7 @@ def check_environment(name: Any) -> None:
 
 
 def _kept(specs: list[Any]) -> list[Any]:
-    """Return the specs of those of a policy's callbacks that belong to it, not to its task."""
+    """Return the specs of the callbacks that belong to a policy rather than to its task."""
     kept = []
     for spec, callback in zip(specs, declaring_callbacks(specs), strict=True):
         names_tasks = isinstance(callback, TaskCallback | TaskFileCallback | Compose)
@@ -417,16 +416,16 @@ def _kept(specs: list[Any]) -> list[Any]:
 
 
 def _room_for_text(specs: list[Any]) -> int | None:
-    """Return how many bytes of text the policy's observations have; None if they have none."""
+    """Return the size of the text in the policy's observations in bytes; None without text."""
     space = MineStudioEnv.space_of({"callbacks": specs}).spaces.get(TASK_TEXT)
     return None if space is None or not space.shape else space.shape[0]
 
 
 def _told_task(task: BenchmarkTask, room: int) -> dict[str, Any]:
-    """Return the callback that tells the task in every observation.
+    """Return the callback that adds the task's text to every observation.
 
     Raises:
-        InvalidOptionsError: There is no room for its text.
+        InvalidOptionsError: The text is too long.
     """
     size = len(task.text.encode())
     if size > room:
@@ -438,7 +437,7 @@ def _told_task(task: BenchmarkTask, room: int) -> dict[str, Any]:
 
 
 def _check_biomes(problems: Problems, task: BenchmarkTask, engine: str) -> None:
-    """Note biomes that the embedded engine does not have."""
+    """Add a problem for each biome that the embedded engine lacks."""
     if engine != VOXEL:
         return
     from rllib_minestudio.env.voxel.world.worldgen import BIOMES  # late: numba takes a second
@@ -450,9 +449,9 @@ def _check_biomes(problems: Problems, task: BenchmarkTask, engine: str) -> None:
 def _check_fit(
     problems: Problems, env_config: Mapping[str, Any], chosen: Mapping[str, Any]
 ) -> None:
-    """Note where observations in the task are not those that the policy was trained with.
+    """Add problems where the task's observations differ from those of the policy's training.
 
-    Actions are the same: the options that decide them are the policy's.
+    Actions cannot differ, since the policy's own options decide them.
     """
     reads = MineStudioEnv.space_of(env_config).spaces
     provided = MineStudioEnv.space_of(chosen).spaces
@@ -460,7 +459,7 @@ def _check_fit(
         if key not in provided:
             problems.messages.append(
                 f"the policy reads {key!r}, which no callback of the task provides: what a Compose "
-                "of its environment declares cannot be had elsewhere."
+                "of its environment declares is not available elsewhere."
             )
         elif space != provided[key]:
             problems.add(f"observation {key!r}", provided[key], f"must be {space} for the policy")

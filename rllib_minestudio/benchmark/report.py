@@ -1,4 +1,4 @@
-"""The results of a benchmark, for a reader: tables for a terminal, and one HTML page."""
+"""Benchmark results for human readers: terminal tables and one HTML page."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Category(NamedTuple):
 
     Attributes:
         name: Its name.
-        tasks: By name, those that were played or have failed before the marked ones.
-        total: Of those that were played; None if none was.
+        tasks: Its tasks by name; played and failed ones before marked ones.
+        total: Total of the played tasks; None if none was played.
     """
 
     name: str
@@ -50,12 +50,11 @@ class Category(NamedTuple):
 
 
 class ItemTable(NamedTuple):
-    """How often each item was obtained, for tasks that count items.
+    """The table of obtained items, for tasks that count items.
 
     Attributes:
         tasks: The columns.
-        rows: Per item its name and, per task, how often it was obtained; None where the task does
-            not count it.
+        rows: Each item's name and its result per task; None where a task does not count it.
     """
 
     tasks: list[TaskResult]
@@ -65,13 +64,13 @@ class ItemTable(NamedTuple):
 def write_page(
     results: BenchmarkResults, file: Path, max_embedded: int = MAX_EMBEDDED_BYTES
 ) -> None:
-    """Write the page; it appears as a whole.
+    """Write the HTML page of a benchmark, atomically.
 
     Args:
-        results: What it shows. Their videos are looked for below the folder of `file`.
-        file: Where to; its folder is created.
-        max_embedded: Bytes of video that become part of it; the smallest first, so that as many
-            tasks as possible have theirs.
+        results: The results to show; paths of videos are relative to the folder of `file`.
+        file: Destination; its folder is created.
+        max_embedded: Bytes of video to embed in the page, starting with the smallest videos, so
+            that as many tasks as possible have theirs.
     """
     template = Path(__file__).with_suffix(".html").read_text()
     environment = Environment(
@@ -105,10 +104,10 @@ def write_page(
 
 
 def _facts(results: BenchmarkResults) -> Iterator[tuple[str, str]]:
-    """Yield what has to be equal for the numbers to be the same, label and value."""
+    """Yield (label, value) of everything that determines the numbers, and of time and date."""
     request, player = results.request, results.player
     yield "suite", results.suite
-    yield "episodes per task", str(request.get("episodes", "as many as are listed"))
+    yield "episodes per task", str(request.get("episodes", "as listed"))
     yield "seed", str(results.seed)
     if request.get("steps") is not None:
         yield "steps per episode", f"at most {request['steps']:,}"
@@ -117,7 +116,7 @@ def _facts(results: BenchmarkResults) -> Iterator[tuple[str, str]]:
     options = {**(player.get("env_config") or {}), **(request.get("env_config") or {})}
     engine = options.get("engine", VOXEL)
     rules = request.get("rules")
-    is_told = engine == VOXEL and rules is not None  # they are the embedded engine's
+    is_told = engine == VOXEL and rules is not None  # only of the embedded engine
     yield "engine", f"{engine}, rules {rules}" if is_told else str(engine)
     if request.get("overrides"):
         yield "set", " ".join(map(str, request["overrides"]))
@@ -154,7 +153,7 @@ def _item_table(played: Sequence[TaskResult]) -> ItemTable | None:
 def _videos(
     results: BenchmarkResults, folder: Path, max_embedded: int
 ) -> dict[str, list[tuple[str, str]]]:
-    """Return each task's videos, by name: what they show and their source."""
+    """Return each task's videos by its name, as (outcome, source)."""
     found = [
         (folder / file, task.name, outcome)
         for task in results.tasks
@@ -171,8 +170,8 @@ def _videos(
 
 
 def _in_order(name: str) -> list[tuple[int, str]]:
-    """A key to sort names by in which numbers are numbers: 3000 before 12000."""
-    parts = re.split(r"(\d+)", name)  # digits at the odd places
+    """Return a sort key that compares numbers in names by value: 3000 before 12000."""
+    parts = re.split(r"(\d+)", name)  # digits at odd indices
     return [(int(part) if i % 2 else 0, part) for i, part in enumerate(parts)]
 
 
@@ -181,7 +180,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _percent(share: float) -> str:
-    """A share as text, with a decimal where it would otherwise seem to be 0 or 1."""
+    """Format a share as percent, with a decimal where it would otherwise be rounded to 0 or 100."""
     percent = 100.0 * share
     return (
         f"{percent:.0f}" if percent in (0.0, 100.0) or 1.0 <= percent <= 99.0 else f"{percent:.1f}"
@@ -189,7 +188,7 @@ def _percent(share: float) -> str:
 
 
 def _breakable(name: str) -> Markup:
-    """A name that may be broken into lines where its words end."""
+    """Return a name with line breaks allowed between its words."""
     return Markup("_<wbr>").join(name.split("_"))
 
 
@@ -201,15 +200,15 @@ def _duration(seconds: float) -> str:
     return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
 
 
-# ----------------------------------- results and comparisons of benchmarks as tables for a terminal
+# ------------------------------------------------------- results and comparisons as terminal tables
 
 _INTERVAL = f"{CONFIDENCE:.0%} interval"
 _NARROWEST_NAME = 12
-"""Columns for the names of tasks, however narrow the terminal."""
+"""Least width of the column of task names, even on a narrow terminal."""
 
 
 def results_table(results: BenchmarkResults) -> Table:
-    """One row per played or failed task, then the categories, then all; marked ones are counted."""
+    """Return a table of played and failed tasks, then totals; the caption counts marked tasks."""
     table = Table(
         title=Text(f"{results.suite}   {results.player['name']}   seed {results.seed}"),
         title_justify="left",
@@ -233,7 +232,7 @@ def results_table(results: BenchmarkResults) -> Table:
 
 
 def items_table(task: TaskResult) -> Table:
-    """How often each item was obtained, for a task that counts items."""
+    """Return a table of how often each item was obtained, for a task that counts items."""
     table = Table(title=Text(f"{task.name}: items"), title_justify="left")
     table.add_column("item")
     for name in ("episodes with it", "rate", _INTERVAL, "per episode"):
@@ -246,7 +245,7 @@ def items_table(task: TaskResult) -> Table:
 
 
 def comparison_table(comparison: BenchmarkComparison) -> Table:
-    """One row per task that both played, and one for all."""
+    """Return a table with one row per task that both played, and a total."""
     title = f"first: {comparison.first}   second: {comparison.second}   differences: second - first"
     caption = TESTS
     if comparison.unpaired:
@@ -260,7 +259,7 @@ def comparison_table(comparison: BenchmarkComparison) -> Table:
     )
     table.add_column("task", overflow="fold", min_width=_NARROWEST_NAME)
     names = ("first", "second", "rate", _INTERVAL, "p", "progress", _INTERVAL)
-    for name in names:  # intervals may break, so that names are left room in 80 columns
+    for name in names:  # intervals may wrap, to leave room for names in 80 columns
         table.add_column(name, justify="right", no_wrap=name != _INTERVAL)
     for task in comparison.tasks:
         cells = (f"{task.first_rate:.0%}", f"{task.second_rate:.0%}")
@@ -279,7 +278,7 @@ def comparison_table(comparison: BenchmarkComparison) -> Table:
 
 
 def _counts(results: BenchmarkResults) -> str:
-    """Say how many tasks were played, are marked and have failed."""
+    """Return how many tasks were played, are marked and have failed, in words."""
     words = {PLAYED: "played", MARKED: "marked, not counted", FAILED: "failed, not counted"}
     found = {status: len(results.with_status(status)) for status in words}
     return "; ".join(
@@ -328,17 +327,17 @@ def _progress(found: MeanDifference) -> tuple[str, str]:
     return rounded(found.mean, "{:+.2f}"), f"{low} to {high}"
 
 
-# ------------------------------------------- what suites and tasks there are, as tables and as JSON
+# ---------------------------------------------------- lists of suites and tasks, as tables and JSON
 
 Listing = tuple[Suite, Sequence[BenchmarkTask]]
-"""A suite, and those of its tasks that are listed."""
+"""A suite, and the tasks of it to list."""
 
 ALL = "all"
-"""Name of the row of totals."""
+"""Name of the total row."""
 
 
 def suites_table(suites: Sequence[Suite], engine: str) -> Table:
-    """One row per suite: how many tasks it has, and how many of them the engine has."""
+    """Return a table with one row per suite: its tasks, and how many the engine can play."""
     table = _table("suite", "title", tasks="right", playable="right", solved="right")
     for suite in suites:
         table.add_row(*map(Text, (suite.name, suite.title, *_totals(suite.tasks, engine))))
@@ -346,7 +345,7 @@ def suites_table(suites: Sequence[Suite], engine: str) -> Table:
 
 
 def tasks_table(listing: Listing, engine: str) -> Table:
-    """One row per task: what decides it, and whether the engine has what it needs."""
+    """Return a table with one row per task: its condition, and whether the engine can play it."""
     suite, tasks = listing
     table = _table("task", "category", steps="right", success="left", playable="left")
     table.add_column("solution")
@@ -358,7 +357,7 @@ def tasks_table(listing: Listing, engine: str) -> Table:
 
 
 def categories_table(tasks: Sequence[BenchmarkTask], engine: str) -> Table:
-    """One row per category, and one for all: how many tasks there are, and can be played."""
+    """Return a table with one row per category and a total: all tasks, and playable ones."""
     table = _table("category", tasks="right", playable="right", solved="right")
     for category in sorted({task.category for task in tasks}):
         chosen = [task for task in tasks if task.category == category]
@@ -369,7 +368,7 @@ def categories_table(tasks: Sequence[BenchmarkTask], engine: str) -> Table:
 
 
 def reasons(tasks: Sequence[BenchmarkTask], engine: str) -> list[str]:
-    """Say why tasks cannot be played, the most frequent reason first, and of how many it is one."""
+    """Return why tasks cannot be played, with the number of tasks, most frequent reason first."""
     counted = Counter(reason for task in tasks for reason in task.marks(engine))
     ordered = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
     return [f"{count:4}  {reason}" for reason, count in ordered]
@@ -417,7 +416,7 @@ def _table(*columns: str, **justified: Any) -> Table:
 
 
 def _totals(tasks: Sequence[BenchmarkTask], engine: str) -> tuple[str, str, str]:
-    """Return how many tasks there are, can be played, and have a scripted solution."""
+    """Return the numbers of all tasks, playable ones, and those with a scripted solution."""
     playable = sum(not task.marks(engine) for task in tasks)
     return str(len(tasks)), str(playable), str(sum(task.solution is not None for task in tasks))
 
@@ -425,11 +424,11 @@ def _totals(tasks: Sequence[BenchmarkTask], engine: str) -> tuple[str, str, str]
 def _condition(task: BenchmarkTask) -> str:
     if task.success is None:
         return "-"
-    return task.success if task.judged == "any_time" else f"{task.success} (in the end)"
+    return task.success if task.judged == "any_time" else f"{task.success} (at the end)"
 
 
 def _playable(task: BenchmarkTask, engine: str) -> str:
-    """Return `yes`, or in few words what is missing."""
+    """Return `yes`, or what is missing in a few words."""
     if not task.marks(engine):
         return "yes"
     if task.undecidable is not None:

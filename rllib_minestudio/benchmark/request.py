@@ -1,6 +1,6 @@
-"""What `rllib benchmark run` is asked for, and how it is known again when it goes on.
+"""The request of `rllib benchmark run`, and its identity, by which an interrupted run continues.
 
-`rllib benchmark run --help` lists the request's options: what takes long to import comes late.
+Slow imports are deferred to keep `rllib benchmark run --help`, which lists the options, fast.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from rllib_minestudio.benchmark.task import BenchmarkTask
 
 REQUEST_FILE = "request.json"
-"""Says, from the first moment on, what a folder's results are results of."""
+"""File with the identity of a folder's results, written before anything is played."""
 
 SMOKE_STEPS = 60
-"""Steps of an episode with `--smoke`."""
+"""Most steps of an episode with `--smoke`."""
 
 LARGEST_RESULTS = 256 * 1024
-"""Bytes that must be free before anything is played."""
+"""Bytes that must be free at the start."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkRequest:
-    """What is to be played, how, and where the results go."""
+    """A request to play a benchmark: player, tasks, options, and output folder."""
 
     player: str = option(MISSING, "Who plays, see above.", Flag("PLAYER", is_positional=True))
     suite: str = option(MISSING, "A suite's name, or a folder of task files.", Flag("SUITE"))
@@ -79,7 +79,7 @@ class BenchmarkRequest:
     verbose: bool = like(EvaluationRequest, "verbose")
 
     def checked(self) -> BenchmarkRequest:
-        """Return the request as it is carried out: `smoke` decides episodes, steps and envs.
+        """Validate the request and return it as carried out; `smoke` sets episodes, steps and envs.
 
         Raises:
             InvalidOptionsError: An option is wrong; lists all problems.
@@ -107,13 +107,13 @@ class BenchmarkRequest:
         rules: int | None,
         tasks: Mapping[str, str],
     ) -> dict[str, Any]:
-        """Describe what decides the results; neither the number of workers nor videos do.
+        """Describe everything that determines the results, which workers and videos do not.
 
         Args:
-            player: Its identity.
-            env_config: Options by which it sees the game.
+            player: Identity of the player.
+            env_config: Options of its environment.
             rules: The embedded engine's revision; None with the real game.
-            tasks: Digest of each task that is chosen, by name.
+            tasks: Chosen task -> digest.
         """
         facts: dict[str, Any] = {
             "suite": self.suite,
@@ -130,13 +130,13 @@ class BenchmarkRequest:
 
 
 def task_digest(task: BenchmarkTask, engine: str, rules: int | None) -> str:
-    """Return a short name of everything that decides a task's worlds and what success is.
+    """Return a digest of everything that determines a task's worlds and success.
 
-    How the player sees the game has no part in it, so that unlike players can be compared.
+    The player's observations are not part of it, so different players can be compared.
 
     Args:
-        task: With the time limit that is played.
-        engine: Which game.
+        task: The task, with the time limit that is played.
+        engine: `voxel` or `minecraft`.
         rules: The embedded engine's revision; None with the real game.
     """
     unseen = ("category", "because", "by_chance", "solution", "origin", "needs")
@@ -145,10 +145,10 @@ def task_digest(task: BenchmarkTask, engine: str, rules: int | None) -> str:
 
 
 def claim_folder(folder: Path, facts: Mapping[str, Any]) -> None:
-    """Make the results' folder, or find that it holds the beginning of the same results.
+    """Create the results' folder, or check that it contains results of the same request.
 
     Raises:
-        InvalidOptionsError: It holds other results.
+        InvalidOptionsError: It contains other results.
         MineStudioError: It cannot be read or written.
     """
     file = folder / REQUEST_FILE

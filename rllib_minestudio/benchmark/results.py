@@ -1,11 +1,9 @@
-"""What a benchmark comes to: a result per task, totals, and what they are the results of.
+"""The results of a benchmark: a result per task, totals, and the identity of player and request.
 
-`BenchmarkResults.tasks` has one `TaskResult` per task of the suite, in the suite's order, whatever
-became of it.
-
-`total` and `categories` are `Total`s over the played tasks. All of it is one JSON file,
-`benchmark.json` in the results' folder; `to_json` shows its layout and `load` reads it.
-Paths of videos are relative to that folder.
+`BenchmarkResults.tasks` has one `TaskResult` per chosen task, in the suite's order, whether it was
+played or not. `total` and `categories` are `Total`s over the played tasks. Everything is saved in
+one JSON file, `benchmark.json` in the results' folder; `to_json` shows its layout and `load` reads
+it. Paths of videos are relative to that folder.
 """
 
 from __future__ import annotations
@@ -29,24 +27,25 @@ VERSION = 1
 RESULTS_FILE = "benchmark.json"
 PAGE_FILE = "benchmark.html"
 TASKS_FOLDER = "tasks"
-"""Holds a folder per played task: its result, its summary and its videos."""
+"""Subfolder with a folder per played task, for its result, summary and videos."""
 
 _LARGEST = 1024**3
-"""Bytes of a results file that is read."""
+"""Most bytes of a results file."""
 
 
 @dataclass(frozen=True)
 class Total:
-    """Several played tasks together, each of which counts as much as any other.
+    """The average over several played tasks, each with equal weight.
 
     Attributes:
-        tasks: How many; at least one.
-        episodes: Of all of them.
-        yes_rate: Mean of their success rates.
-        yes_rate_interval: By the bootstrap over tasks and their episodes, widened to Wilson's for
-            all episodes together: where nothing or everything succeeds the bootstrap is empty.
-        progress: Mean of their mean progress.
-        progress_interval: By the bootstrap over tasks and their episodes.
+        tasks: Number of tasks; at least one.
+        episodes: Number of episodes of all tasks.
+        yes_rate: Mean of the tasks' success rates.
+        yes_rate_interval: Bootstrap interval over tasks and their episodes, widened to Wilson's
+            interval for all episodes together, because the bootstrap interval is empty if nothing
+            or everything succeeds.
+        progress: Mean of the tasks' mean progress.
+        progress_interval: Bootstrap interval over tasks and their episodes.
     """
 
     tasks: int
@@ -58,7 +57,7 @@ class Total:
 
     @classmethod
     def of(cls, results: Sequence[TaskResult]) -> Total:
-        """Add up played tasks, of which there must be one."""
+        """Average over at least one played task."""
         everything = Rate(
             sum(result.rate.num_yes for result in results),
             sum(result.rate.num_episodes for result in results),
@@ -77,19 +76,19 @@ class Total:
 
 @dataclass(frozen=True)
 class BenchmarkResults:
-    """A suite as one player played it.
+    """The results of one player on a suite.
 
     Attributes:
         suite: Name of the suite.
         tasks: A result per task, in the suite's order.
-        player: Who played: `name`, and for a policy `weights`, `deterministic` and the options
-            `env_config` of the environment that it sees the game by.
-        request: What was asked for: `suite`, `episodes` (per task), `seed`, `steps` (cap of the
-            time limits, or None), `envs`, `tasks` (pattern, or None), `smoke`, `overrides`;
-            `rules`, the embedded engine's revision; and the `digest` of all of it.
-        versions: Of Python and of packages, and the `commit` of the code.
-        seconds: Wall time of all tasks together.
-        created: When the results were put together, ISO 8601 with the offset from UTC.
+        player: The player: `name`, and for a policy `weights`, `deterministic` and the options
+            `env_config` of its environment.
+        request: The request: `suite`, `episodes` (per task), `seed`, `steps` (cap of the time
+            limits, or None), `envs`, `tasks` (pattern, or None), `smoke`, `overrides`; `rules`, the
+            embedded engine's revision; and the `digest` of all of these.
+        versions: Versions of Python and packages, and the `commit` of the code.
+        seconds: Total wall time of all tasks.
+        created: Time of creation, ISO 8601 with the offset from UTC.
     """
 
     suite: str
@@ -102,22 +101,22 @@ class BenchmarkResults:
 
     @property
     def seed(self) -> int:
-        """What the worlds and the policy's random numbers derive from."""
+        """Seed of the worlds and the player's random numbers."""
         return int(self.request["seed"])
 
     def with_status(self, status: str) -> list[TaskResult]:
-        """Return the tasks that were `played`, `marked` or `failed`."""
+        """Return the tasks with a status: `played`, `marked` or `failed`."""
         return [task for task in self.tasks if task.status == status]
 
     @cached_property
     def total(self) -> Total | None:
-        """Of all played tasks; None if there are none."""
+        """Total of all played tasks; None if there are none."""
         played = self.with_status(PLAYED)
         return Total.of(played) if played else None
 
     @cached_property
     def categories(self) -> dict[str, Total]:
-        """Total by category, in alphabetical order; of categories with a played task."""
+        """Totals by category, in alphabetical order, of categories with a played task."""
         played = self.with_status(PLAYED)
         names = sorted({task.category for task in played})
         return {name: Total.of([t for t in played if t.category == name]) for name in names}
@@ -141,18 +140,18 @@ class BenchmarkResults:
         }
 
     def save(self, file: Path) -> None:
-        """Write `to_json` to a file, which appears as a whole."""
+        """Write `to_json` to a file, atomically."""
         write_whole(file, json.dumps(self.to_json(), indent=1) + "\n")
 
     @classmethod
     def load(cls, path: str | Path) -> BenchmarkResults:
-        """Read what `save` wrote.
+        """Load saved results.
 
         Args:
-            path: The file, or the folder that holds it as `benchmark.json`.
+            path: The file, or the folder that contains it as `benchmark.json`.
 
         Raises:
-            MineStudioError: There are no such results, or they are of another format.
+            MineStudioError: There are no results, or they have another format.
         """
         file = Path(path)
         file = file / RESULTS_FILE if file.is_dir() else file
@@ -174,12 +173,12 @@ class BenchmarkResults:
         return found
 
 
-# ------------------------------ what became of one task of a benchmark, and of each of its episodes
-# - `played`: every episode was played; its numbers are all there.
-# - `marked`: the task is not for this engine or this player; `reason` says why. It has no numbers
-#   and counts nowhere.
-# - `failed`: playing it went wrong; `reason` says how. It has no numbers and counts nowhere, and
-#   the command's exit status tells.
+# ---------------------------------------------- the result of one task, and of each of its episodes
+# - `played`: every episode was played, and all numbers are available.
+# - `marked`: this engine or this player cannot play the task; `reason` says why. It has no numbers
+#   and is not counted.
+# - `failed`: an error occurred, which is in `reason`. The task has no numbers and is not counted,
+#   and the command's exit status is not 0.
 
 PLAYED, MARKED, FAILED = "played", "marked", "failed"
 STATUSES = (PLAYED, MARKED, FAILED)
@@ -187,13 +186,13 @@ STATUSES = (PLAYED, MARKED, FAILED)
 
 @dataclass(frozen=True)
 class EpisodeResult:
-    """One episode, as far as tables and comparisons need it.
+    """The facts of an episode that tables and comparisons need.
 
     Attributes:
-        index: Which of the task's episodes; with the benchmark's seed it decides the world.
-        seed: Of the world.
+        index: Index among the task's episodes, which with the benchmark's seed decides the world.
+        seed: Seed of the world.
         success: Whether the task's condition held.
-        progress: How far it got, in [0, 1].
+        progress: Progress in [0, 1].
         undiscounted_return: Sum of the rewards.
         length: Steps.
         items: How often each item was obtained, if the task counts items; name -> count.
@@ -210,12 +209,12 @@ class EpisodeResult:
 
 @dataclass(frozen=True)
 class ItemResult:
-    """How often an item was obtained, as in the paper of VPT.
+    """How often an item was obtained, as in the VPT paper.
 
     Attributes:
-        item: Its name.
-        rate: Of the episodes with at least one.
-        mean_count: How many per episode.
+        item: The item's name.
+        rate: Share of the episodes with at least one.
+        mean_count: Mean number per episode.
     """
 
     item: str
@@ -225,21 +224,22 @@ class ItemResult:
 
 @dataclass(frozen=True)
 class TaskResult:
-    """What became of one task.
+    """The result of one task.
 
     Attributes:
-        name: The task's, its path below the suite's folder: `simple/collect_wood`.
-        category: What it is counted under.
-        text: What the agent is told.
+        name: The task's path below the suite's folder: `simple/collect_wood`.
+        category: The task's category.
+        text: The instruction to the agent.
         success: The condition, as text; None for a task that no program can decide.
-        time_limit: Steps that an episode may take, after `--steps` and `--smoke`.
-        digest: Short name of everything that decides the worlds and what success is: results with
-            the same seed and digest may be compared episode by episode.
+        time_limit: Most steps of an episode, after `--steps` and `--smoke`.
+        digest: Digest of everything that determines the worlds and success; results with the same
+            seed and digest may be compared episode by episode.
         status: `played`, `marked` or `failed`.
         reason: Why it is marked or has failed; None if it was played.
-        episodes: All of them by index, if it was played.
+        episodes: All episodes, ordered by index, if it was played.
         seconds: Wall time of the task.
-        videos: `success` and `failure` -> file below the results' folder, as far as there are any.
+        videos: `success` and `failure` -> video file, relative to the results' folder, where there
+            is one.
     """
 
     name: str
@@ -261,12 +261,12 @@ class TaskResult:
 
     @property
     def successes(self) -> list[float]:
-        """1 or 0 per episode."""
+        """1 or 0 for each episode."""
         return [float(episode.success) for episode in self.episodes]
 
     @property
     def progresses(self) -> list[float]:
-        """The episodes' progress."""
+        """The progress of each episode."""
         return [episode.progress for episode in self.episodes]
 
     @property
@@ -276,7 +276,7 @@ class TaskResult:
 
     @cached_property
     def progress_interval(self) -> Interval:
-        """Of the mean progress, by the bootstrap."""
+        """Bootstrap interval of the mean progress."""
         return mean_interval(self.progresses)
 
     @property
@@ -291,7 +291,7 @@ class TaskResult:
         return table
 
     def to_json(self) -> dict[str, Any]:
-        """Return everything as plain data; what is derived is there to be read by others."""
+        """Return everything as plain data, including derived numbers for other programs."""
         facts = {option.name: getattr(self, option.name) for option in fields(self)}
         facts["videos"] = dict(self.videos)
         facts["episodes"] = [asdict(episode) for episode in self.episodes]
@@ -322,10 +322,10 @@ class TaskResult:
 
     @classmethod
     def from_json(cls, facts: Mapping[str, Any]) -> TaskResult:
-        """Return what `to_json` was called on.
+        """Restore a result from `to_json`.
 
         Raises:
-            KeyError, TypeError, ValueError: It is something else.
+            KeyError, TypeError, ValueError: The data is invalid.
         """
         given = {option.name: facts[option.name] for option in fields(cls)}
         given["episodes"] = tuple(EpisodeResult(**episode) for episode in facts["episodes"])
@@ -336,20 +336,20 @@ class TaskResult:
         return cls(**given)
 
 
-# --------------------------- intervals of a benchmark's numbers, by the bootstrap with a fixed seed
-# The percentile bootstrap (Efron and Tibshirani 1993, chapter 13): the numbers are drawn again with
-# replacement, `RESAMPLES` times, and the interval is what the middle 95 % of the drawn means span.
-# The seed is fixed, so that the same numbers always have the same interval.
+# ------------------------------------------------------------------------------ bootstrap intervals
+# The percentile bootstrap (Efron and Tibshirani 1993, chapter 13): the numbers are resampled with
+# replacement `RESAMPLES` times, and the interval spans the middle 95 % of the resampled means. The
+# seed is fixed, so equal numbers always have the same interval.
 
 RESAMPLES = 4000
-"""The ends of the interval are then known to about a fiftieth of its width."""
+"""This determines the ends of the interval to about a fiftieth of its width."""
 
 _SEED = 0
 _BLOCK = 1_000_000
-"""Numbers that are drawn at a time."""
+"""Numbers drawn at a time, which bounds the memory."""
 
 _DECIMALS = 12
-"""Means that differ by less differ by the order of their additions only."""
+"""Rounding, since smaller differences only come from the order of additions."""
 
 Interval = tuple[float, float]
 
@@ -357,19 +357,19 @@ Interval = tuple[float, float]
 def mean_interval(values: Sequence[float] | NDArray[np.float64]) -> Interval:
     """Return the interval of the mean of at least one number.
 
-    Equal numbers have an interval of no width: the bootstrap knows nothing but what it is given.
+    The interval of equal numbers has no width.
     """
     return mean_of_means_interval([values])
 
 
 def mean_of_means_interval(groups: Sequence[Sequence[float] | NDArray[np.float64]]) -> Interval:
-    """Return the interval of the mean, over groups, of each group's mean.
+    """Return the interval of the mean of the groups' means.
 
-    Groups are drawn, and within each drawn group its numbers. So the interval is that of what
-    groups like these would come to; a single group's is that of its own mean.
+    Groups are resampled, and within each resampled group its numbers. So the interval covers the
+    variation between groups like these; for a single group it is the interval of its mean.
 
     Args:
-        groups: At least one, each with at least one number: for instance a task's episodes.
+        groups: At least one, each with at least one number, such as the episodes of tasks.
     """
     arrays = [np.asarray(group, np.float64) for group in groups]
     sizes = np.array([len(array) for array in arrays])
@@ -394,16 +394,16 @@ def _drawn_means(
     count: int,
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """Return (count,) means of means of drawn groups.
+    """Return (count,) means of the means of resampled groups.
 
     Args:
         flat: The groups' numbers, one group after the other.
-        starts: (groups,) where each begins.
-        sizes: (groups,) how many each has.
-        count: How often all groups are drawn.
-        rng: Draws.
+        starts: (groups,) indices at which the groups begin.
+        sizes: (groups,) sizes of the groups.
+        count: Number of resamples.
+        rng: Random generator.
     """
-    groups = rng.integers(0, len(sizes), (count, len(sizes)))  # a single one is drawn as itself
+    groups = rng.integers(0, len(sizes), (count, len(sizes)))  # a single group is drawn as itself
     longest = int(sizes.max())
     within = (rng.random((count, len(sizes), longest)) * sizes[groups][..., None]).astype(np.int64)
     drawn = flat[starts[groups][..., None] + within]
@@ -412,7 +412,7 @@ def _drawn_means(
     return means.mean(axis=1)
 
 
-# ------------ compares two benchmarks that met the same worlds, task by task and episode by episode
+# -------------------------------- comparison of two benchmarks, task by task and episode by episode
 
 COMPARISON_FORMAT = "rllib_minestudio.benchmark_comparison"
 COMPARISON_VERSION = 1
@@ -428,11 +428,11 @@ Pairs = Sequence[tuple[EpisodeResult, EpisodeResult]]
 
 @dataclass(frozen=True)
 class MeanDifference:
-    """A mean difference, the second minus the first.
+    """A mean difference, second minus first.
 
     Attributes:
-        mean: Of the paired differences.
-        interval: Of the mean, by the bootstrap.
+        mean: Mean of the paired differences.
+        interval: Bootstrap interval of the mean.
     """
 
     mean: float
@@ -440,23 +440,23 @@ class MeanDifference:
 
     @classmethod
     def of(cls, groups: Sequence[Sequence[float]]) -> MeanDifference:
-        """Average over the groups' means; at least one group with at least one difference."""
+        """Average the means of at least one group, each with at least one difference."""
         means = [sum(group) / len(group) for group in groups]
         return cls(sum(means) / len(means), mean_of_means_interval(groups))
 
 
 @dataclass(frozen=True)
 class TaskComparison:
-    """A task as both played it.
+    """The comparison of two players on one task.
 
     Attributes:
-        name: The task's.
-        category: The task's.
-        pairs: Episodes.
-        first_rate: Success rate of the first.
-        second_rate: Of the second.
-        only_first: Episodes that only the first solved.
-        only_second: Episodes that only the second solved.
+        name: The task's name.
+        category: The task's category.
+        pairs: Number of paired episodes.
+        first_rate: Success rate of the first player.
+        second_rate: Success rate of the second player.
+        only_first: Number of episodes that only the first solved.
+        only_second: Number of episodes that only the second solved.
         p: p-value of "both solve it equally often".
         rate: Difference of the success rates.
         progress: Difference of the progress.
@@ -476,16 +476,16 @@ class TaskComparison:
 
 @dataclass(frozen=True)
 class BenchmarkComparison:
-    """Two benchmarks beside each other.
+    """The comparison of two benchmarks.
 
     Attributes:
         first: Name of the first player.
-        second: Name of the second.
+        second: Name of the second player.
         tasks: The tasks that both played.
         unpaired: Names of tasks that only one of them played, for instance because only one has a
-            scripted solution; they do not count.
-        rate: Difference of the success rates, each task counting as much as any other.
-        progress: Likewise of the progress.
+            scripted solution; they are not counted.
+        rate: Difference of the success rates, with equal weight for each task.
+        progress: Likewise for the progress.
     """
 
     first: str
@@ -505,7 +505,7 @@ class BenchmarkComparison:
         }
 
     def save(self, file: Path) -> None:
-        """Write `to_json`; the file appears as a whole."""
+        """Write `to_json` to a file, atomically."""
         write_whole(file, json.dumps(self.to_json(), indent=1) + "\n")
 
 
@@ -539,10 +539,10 @@ def _name(results: BenchmarkResults) -> str:
 
 
 def _require_same_worlds(first: BenchmarkResults, second: BenchmarkResults) -> None:
-    """Refuse benchmarks that did not meet the same worlds, in one sentence.
+    """Refuse benchmarks of different worlds.
 
     Raises:
-        MineStudioError: They did not.
+        MineStudioError: Seeds, rules, time limits or tasks differ.
     """
     problems = []
     if first.seed != second.seed:
@@ -566,7 +566,7 @@ def _require_same_worlds(first: BenchmarkResults, second: BenchmarkResults) -> N
 
 
 def _some(names: Sequence[str]) -> str:
-    """Write the first few names."""
+    """Return the first few names, and the number of the others."""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + more
 

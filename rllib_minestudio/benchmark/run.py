@@ -1,7 +1,7 @@
-"""Runs a benchmark: its tasks one after the other, each kept as it ends.
+"""Running a benchmark, task by task.
 
-A task that cannot be played does not stop the others. A run that was interrupted goes on where it
-was: tasks that were played to the end are not played again.
+A task that fails does not stop the others. An interrupted run continues: completed tasks are saved,
+and not played again.
 """
 
 from __future__ import annotations
@@ -60,18 +60,18 @@ from rllib_minestudio.foundation.recording_form import OBSERVATION
 from rllib_minestudio.recordings.layout import VIDEO_FILE
 
 RESULT_FILE = "result.json"
-"""A task's result in its folder, with the digest of the request that it answers."""
+"""File of a task's result, with the digest of the request."""
 
 ERROR_FILE = "error.txt"
-"""Why a task could not be played, in full."""
+"""File of the full error of a task that failed."""
 
 
 def run_benchmark(request: BenchmarkRequest) -> BenchmarkResults:
-    """Check everything, play what is not played yet, and save the results.
+    """Check everything, play the tasks that are not complete yet, and save the results.
 
     Raises:
-        MineStudioError: The request is not in order, or results cannot be written.
-        KeyboardInterrupt: Of the user; what was played to the end is kept.
+        MineStudioError: The request is invalid, or results cannot be written.
+        KeyboardInterrupt: The user interrupted the run; completed tasks are kept.
     """
     ray_session.set_environment()
     ray_session.quieten(request.verbose)
@@ -79,7 +79,7 @@ def run_benchmark(request: BenchmarkRequest) -> BenchmarkResults:
     kept = {planned.task.name: _kept_result(plan, planned) for planned in plan.tasks}
     progress = BenchmarkProgress(plan, {name for name, found in kept.items() if found is not None})
     if progress.left and plan.engine == VOXEL:
-        compile_kernels()  # before any task's time is taken
+        compile_kernels()  # so that no task's time includes it
     results = []
     with _session(plan, bool(progress.left)), each_warning_once(voxel.__name__), progress:
         try:
@@ -92,7 +92,7 @@ def run_benchmark(request: BenchmarkRequest) -> BenchmarkResults:
 
 
 def _session(plan: BenchmarkPlan, is_needed: bool) -> AbstractContextManager[Any]:
-    """Run Ray if processes of it are going to play."""
+    """Return a Ray session if Ray's processes will play, else a null context."""
     workers = max(plan.request.workers, plan.player.least_workers)
     if not workers or not is_needed:
         return nullcontext()
@@ -100,7 +100,7 @@ def _session(plan: BenchmarkPlan, is_needed: bool) -> AbstractContextManager[Any
 
 
 def _saved(plan: BenchmarkPlan, results: list[TaskResult]) -> BenchmarkResults:
-    """Put the results together and write them.
+    """Assemble the results and write them.
 
     Raises:
         MineStudioError: They cannot be written.
@@ -122,11 +122,11 @@ def _saved(plan: BenchmarkPlan, results: list[TaskResult]) -> BenchmarkResults:
     return found
 
 
-# ---------------------------------------------------------------- one task
+# ----------------------------------------------------------------------------------------- one task
 
 
 def _result(plan: BenchmarkPlan, planned: PlannedTask, progress: BenchmarkProgress) -> TaskResult:
-    """Play a task unless it is marked; whatever goes wrong is its result."""
+    """Play a task unless it is marked; any error becomes a failed result."""
     if planned.mark is not None:
         return _task_result(planned, status=MARKED, reason=planned.mark)
     started = perf_counter()
@@ -135,7 +135,7 @@ def _result(plan: BenchmarkPlan, planned: PlannedTask, progress: BenchmarkProgre
     try:
         result = _play(plan, planned, folder, progress, started)
     except Exception as error:
-        # Whatever state environments and processes are in, the next task gets new ones.
+        # Environments and processes may be in any state, so the next task gets new ones.
         plan.player.close()
         text = "".join(traceback.format_exception(error))
         _write(folder / ERROR_FILE, text)
@@ -153,10 +153,10 @@ def _play(
     progress: BenchmarkProgress,
     started: float,
 ) -> TaskResult:
-    """Play a task and keep its result.
+    """Play a task and save its result.
 
     Raises:
-        Exception: Of the environment, or of the task.
+        Exception: Any error of the environment or the task.
     """
     request = plan.request
     episodes = []
@@ -202,7 +202,7 @@ def _play(
 
 
 def _task_result(planned: PlannedTask, **what: Any) -> TaskResult:
-    """Return what became of a task."""
+    """Build the result of a task; `what` are the fields that `planned` does not have."""
     task = planned.task
     return TaskResult(
         name=task.name,
@@ -216,7 +216,7 @@ def _task_result(planned: PlannedTask, **what: Any) -> TaskResult:
 
 
 def _episode_result(episode: EvaluatedEpisode) -> EpisodeResult:
-    """Return what tables and comparisons need of an episode."""
+    """Return the facts of an episode that tables and comparisons need."""
     items: Mapping[str, float] = episode.info.get(TECH_TREE) or {}
     return EpisodeResult(
         index=episode.index,
@@ -230,7 +230,7 @@ def _episode_result(episode: EvaluatedEpisode) -> EpisodeResult:
 
 
 def _kept_result(plan: BenchmarkPlan, planned: PlannedTask) -> TaskResult | None:
-    """Return the result of a task that was played before, for the same request.
+    """Return a task's saved result for the same request, or None.
 
     Raises:
         MineStudioError: Its file is damaged.
@@ -265,23 +265,23 @@ def _write(file: Path, text: str) -> None:
 def _unwritable(folder: Path, error: OSError) -> MineStudioError:
     return MineStudioError(
         f"Results cannot be written to {str(folder)!r}: {error.strerror or error}. Tasks that were "
-        "played are kept; the same command goes on."
+        "played are kept; repeat the command to continue."
     )
 
 
-# --------------------------------------------------------------------- shows how far a benchmark is
-# A line per task, and how long the rest is going to take.
+# -------------------------------------------------------------------------- progress of a benchmark
+# Shows a line per task, and the remaining time.
 
 
 class BenchmarkProgress:
-    """Shows the progress between entering and leaving it.
+    """A context manager that shows the progress of a benchmark.
 
     Args:
-        plan: What is played.
-        done: Names of the tasks that were played before.
+        plan: The benchmark.
+        done: Names of the tasks that were completed before.
 
     Attributes:
-        left: Tasks that are still to be played.
+        left: Tasks that still have to be played.
     """
 
     def __init__(self, plan: BenchmarkPlan, done: set[str]) -> None:
@@ -293,7 +293,7 @@ class BenchmarkProgress:
         self._steps_done = 0
 
     def __enter__(self) -> None:
-        """Begin."""
+        """Start the display."""
         if self._num_done:
             stdout.print(f"{self._num_done} of {counted(self._num_playable, 'task')} are done")
         title = f"benchmark {self._plan.suite}, {counted(len(self.left), 'task')}"
@@ -307,11 +307,11 @@ class BenchmarkProgress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End; say how to go on if it was interrupted."""
+        """End the display; after an interruption, print how to continue."""
         if kind is not None:
             stderr.print(
                 f"{self._num_done} of {counted(self._num_playable, 'task')} are done and kept in "
-                f"{str(self._plan.folder)!r}; the same command goes on."
+                f"{str(self._plan.folder)!r}; repeat the command to continue."
             )
         self._phase.__exit__(kind, error, trace)
 
@@ -322,13 +322,13 @@ class BenchmarkProgress:
         self._tell()
 
     def note(self, episode: EvaluatedEpisode) -> None:
-        """Note an episode of the task."""
+        """Count an episode of the task."""
         self._episodes += 1
         self._successes += episode.counts_as_success
         self._tell()
 
     def end(self, result: TaskResult) -> None:
-        """End the task, with a line about it."""
+        """End the task and print a line about it."""
         self._steps_done += self._task.time_limit
         self._num_done += result.status != FAILED
         if result.status == FAILED:
@@ -341,7 +341,7 @@ class BenchmarkProgress:
         )
 
     def warn(self, message: str) -> None:
-        """Say what went wrong without costing a result."""
+        """Print a warning about a problem that does not affect results."""
         stderr.print(f"warning: {message}", style="yellow")
 
     def _tell(self) -> None:
@@ -352,7 +352,7 @@ class BenchmarkProgress:
         )
 
     def _rest(self) -> str:
-        """Say how long the rest takes, if it goes on as it went."""
+        """Return the remaining time at the present pace, in words."""
         share = self._episodes / self._plan.request.episodes
         done = self._steps_done + share * self._task.time_limit
         if not done:
@@ -363,7 +363,7 @@ class BenchmarkProgress:
 
 @contextmanager
 def each_warning_once(source: str) -> Iterator[None]:
-    """Show each warning of a logger once: every environment of a task has the same ones.
+    """Show each warning of a logger once, since every environment of a task logs the same ones.
 
     Args:
         source: The logger's name.
@@ -385,23 +385,24 @@ def each_warning_once(source: str) -> Iterator[None]:
 
 
 # ----------------------------------------------------------------------------- the videos of a task
-# Its first success and its first failure, out of all that are recorded.
+# All episodes are recorded; the first success and the first failure are kept.
 
 _RECORDINGS = "recordings"
-"""Where a task's episodes are recorded while it is played; nothing is left of it."""
+"""Temporary folder for recordings while a task is played."""
 
 _CRF = 30
-"""Of x264: a minute of 128x128 takes some hundred KB, and pixels are still pixels."""
+"""Quality of x264: a minute of 128x128 takes some hundred KB, and pixels stay sharp."""
 
 
 class KeptVideos:
-    """Keeps the recording of the lowest episode of each outcome, in whatever order they end.
+    """The recordings of the first success and the first failure by episode index.
 
-    So the videos are the same for any number of workers.
+    The order in which episodes end does not matter, so the videos do not depend on the number of
+    workers.
 
     Args:
-        folder: The task's.
-        env_config: Of its environment.
+        folder: The task's folder.
+        env_config: Options of its environment.
     """
 
     def __init__(self, folder: Path, env_config: Mapping[str, Any]) -> None:
@@ -417,7 +418,8 @@ class KeptVideos:
     def recorder(self) -> dict[str, Any]:
         """Options of the recorder.
 
-        What the player sees is filmed, unless it has odd sides, which H.264 cannot store.
+        The player's observations are recorded, unless their width or height is odd, which H.264
+        does not support.
         """
         sides = self._env_config.get("obs_size", (128, 128))
         source = POV if any(side % 2 for side in sides) else OBSERVATION
@@ -425,15 +427,15 @@ class KeptVideos:
         return {"folder": folder, "source": source, "crf": _CRF}
 
     def __enter__(self) -> KeptVideos:
-        """Begin the task."""
+        """Return the object itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Leave nothing but the kept videos, whatever happened."""
+        """Remove the temporary recordings."""
         shutil.rmtree(self._recordings, ignore_errors=True)
 
     def note(self, episode: EvaluatedEpisode) -> EvaluatedEpisode:
-        """Keep or remove an episode's recording; returns the episode without it."""
+        """Keep or remove an episode's recording; return the episode without it."""
         if episode.recording_error is not None:
             self.problems.append(episode.recording_error)
         if episode.recording is not None:
@@ -447,7 +449,7 @@ class KeptVideos:
         return replace(episode, recording=None)
 
     def finish(self) -> dict[str, Path]:
-        """Put the kept videos beside the task's results.
+        """Move the kept videos to the task's folder.
 
         Returns:
             Outcome -> file.
@@ -461,18 +463,18 @@ class KeptVideos:
         return files
 
 
-# everything about a benchmark that can be known, and can be wrong, before anything is played
+# ----------------------------------------------------------------- checks before anything is played
 
 
 @dataclass(frozen=True)
 class PlannedTask:
-    """A task as it is going to be played, or not.
+    """A task of the plan, to be played or marked.
 
     Attributes:
-        task: With the time limit that is played.
+        task: The task, with the time limit that is played.
         digest: See `request.task_digest`.
         env_config: Options of its environment; empty if it is marked.
-        mark: Why it is not played; None if it is.
+        mark: Why it is not played; None if it is played.
     """
 
     task: BenchmarkTask
@@ -483,15 +485,15 @@ class PlannedTask:
 
 @dataclass(frozen=True)
 class BenchmarkPlan:
-    """A benchmark that is ready to begin.
+    """A validated benchmark, ready to run.
 
     Attributes:
-        request: What was asked for.
+        request: The request.
         suite: The suite's name.
-        tasks: Those that were chosen, in the suite's order.
-        player: Who plays.
-        facts: What the results are results of; see `BenchmarkRequest.facts`.
-        folder: Where results go; it is there, and can be written to.
+        tasks: The chosen tasks, in the suite's order.
+        player: The player.
+        facts: Identity of the results; see `BenchmarkRequest.facts`.
+        folder: The results' folder, which exists and is writable.
     """
 
     request: BenchmarkRequest
@@ -503,15 +505,15 @@ class BenchmarkPlan:
 
     @property
     def engine(self) -> str:
-        """The game that is played: `voxel` or `minecraft`."""
+        """The engine: `voxel` or `minecraft`."""
         return str(self.player.env_config.get("engine", VOXEL))
 
 
 def make_plan(request: BenchmarkRequest) -> BenchmarkPlan:
-    """Check a request and everything that it names, and claim its folder.
+    """Validate a request and everything it refers to, and claim its folder.
 
     Raises:
-        MineStudioError: Anything about it is wrong.
+        MineStudioError: Something is wrong with it.
     """
     request = request.checked()
     suite = load_suite(request.suite)
@@ -529,7 +531,7 @@ def make_plan(request: BenchmarkRequest) -> BenchmarkPlan:
     engine = str(player.env_config.get("engine", VOXEL))
     rules = RULES if engine == VOXEL else None
     tasks = _planned([task.capped(request.steps) for task in chosen], player, engine, rules)
-    if engine != VOXEL and "RAY_ADDRESS" not in os.environ:  # else other machines play
+    if engine != VOXEL and "RAY_ADDRESS" not in os.environ:  # otherwise other machines play
         prerequisites.require(EnvOptions.from_mapping(player.env_config).minecraft)
     digests = {planned.task.name: planned.digest for planned in tasks}
     facts = request.facts(player.identity, player.env_config, rules, digests)
@@ -544,7 +546,8 @@ def _planned(
     """Decide which tasks are played, and in which environments.
 
     Raises:
-        InvalidOptionsError: The player does not fit them; lists all problems, each once.
+        InvalidOptionsError: The player does not fit the environments; lists all problems, each
+            once.
     """
     marks = {}
     for task in tasks:

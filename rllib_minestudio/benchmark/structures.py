@@ -1,4 +1,4 @@
-"""Structures that `structure:NAME` looks for, read from `structures.yaml`, and finding them."""
+"""Structures of `structure:NAME`, defined in `structures.yaml`, and the search for them."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _FILE = Path(__file__).parent / "structures.yaml"
 _NEW, _SOLID, _AIR, _ANYTHING = "#", "X", "_", "."
 
 Cells = frozenset[tuple[int, int, int, str]]
-"""x, y and z from the lowest corner, and the letter of what has to be there."""
+"""x, y and z relative to the lowest corner, and the letter of the required block."""
 
 
 @dataclass(frozen=True)
 class Structure:
-    """Some shapes of blocks, in every direction.
+    """A structure of blocks, in all orientations.
 
     Attributes:
         name: As in `structure:NAME`.
-        text: What it is, in words.
-        legend: Shell patterns of blocks by letter.
-        variants: The shapes, each turned by every quarter that makes a difference.
+        text: Its description.
+        legend: Letter -> shell patterns of blocks.
+        variants: The shapes, in each distinct rotation by quarter turns.
     """
 
     name: str
@@ -49,16 +49,16 @@ def known_structures() -> Mapping[str, Structure]:
 def find_structures(
     structure: Structure, blocks: NDArray[np.uint16], before: NDArray[np.uint16]
 ) -> list[NDArray[np.bool_]]:
-    """Find where a structure stands in a box.
+    """Find the places of a structure in a box.
 
     Args:
-        structure: What to look for.
-        blocks: Block ids of the box now, [x, y, z].
-        before: Those when the episode began.
+        structure: The structure.
+        blocks: Present block ids of the box, [x, y, z].
+        before: Block ids at the start of the episode, [x, y, z].
 
     Returns:
-        Per variant where the lowest corner of one is, bool; smaller than the box by the variant's
-        size along each axis, less one.
+        Per variant a bool array, [x, y, z], of the places of its lowest corner; smaller than the
+        box by the variant's size less one along each axis.
     """
     present = {_SOLID: blocks != AIR, _AIR: blocks == AIR}
     present[_NEW] = present[_SOLID] & (blocks != before)
@@ -68,7 +68,7 @@ def find_structures(
 
 
 def _places(cells: Cells, present: Mapping[str, NDArray[np.bool_]]) -> NDArray[np.bool_]:
-    """Return at which corners all cells have what they need."""
+    """Return at which corners all cells match."""
     size = np.max([cell[:3] for cell in cells], axis=0) + 1
     room = np.maximum(np.array(present[_SOLID].shape) - size + 1, 0).tolist()
     found = np.ones(room, np.bool_)
@@ -78,14 +78,14 @@ def _places(cells: Cells, present: Mapping[str, NDArray[np.bool_]]) -> NDArray[n
 
 
 def _structure(name: str, facts: Mapping[str, Any]) -> Structure:
-    """Return what an entry of the file describes."""
+    """Build a structure from its entry in the file."""
     variants = {turned: None for shape in facts["shapes"] for turned in _turned(_cells(shape))}
     text = " ".join(facts["text"].split())
     return Structure(name, text, facts.get("legend", {}), tuple(variants))
 
 
 def _cells(shape: Sequence[str | Sequence[str]]) -> Cells:
-    """Return the cells of a shape: rows run along x, one after the other along z."""
+    """Return the cells of a shape, whose rows run along x and are stacked along z."""
     layers = [[layer] if isinstance(layer, str) else layer for layer in shape]
     return frozenset(
         (x, y, z, letter)
@@ -97,7 +97,7 @@ def _cells(shape: Sequence[str | Sequence[str]]) -> Cells:
 
 
 def _turned(cells: Cells) -> Iterator[Cells]:
-    """Yield a shape turned about the vertical by no, one, two and three quarters."""
+    """Yield a shape rotated about the vertical axis by 0 to 3 quarter turns."""
     for _ in range(4):
         low_x, low_z = min(cell[0] for cell in cells), min(cell[2] for cell in cells)
         cells = frozenset((x - low_x, y, z - low_z, letter) for x, y, z, letter in cells)
@@ -115,5 +115,5 @@ BLOCK_NAMES: tuple[str, ...] = tuple(block.name for block in BLOCKS)
 
 @cache
 def matching_blocks(pattern: str) -> NDArray[np.bool_]:
-    """Return whether a block's name fits a shell pattern, by block id: bool [blocks]."""
+    """Return bool [blocks]: by block id, whether the name matches a shell pattern."""
     return np.array([matches(name, pattern) for name in BLOCK_NAMES])

@@ -1,4 +1,4 @@
-"""A task: a world, what to do in it in words, and the condition that decides the success."""
+"""Benchmark tasks: a world, an instruction, and the condition of success; and suites of them."""
 
 from __future__ import annotations
 
@@ -44,18 +44,17 @@ from rllib_minestudio.foundation.options import (
 )
 
 # ------------------------------------------------------------------------------ the world of a task
-# What an episode begins with.
 
 
 @dataclass(frozen=True)
 class TaskWorld:
-    """What an episode of a task begins with; everything in it follows from the episode's seed.
+    """The initial state of a task's episodes, which is determined by the episode's seed.
 
     Attributes:
-        biomes: The episode begins in one of these, drawn.
+        biomes: Biomes, one of which is drawn for each episode.
         commands: Chat commands, executed in order.
-        inventory: Items, as `InitInventory` takes them.
-        summon: Mobs around the player, as `SummonMobs` takes them.
+        inventory: Items, in the form of `InitInventory`.
+        summon: Mobs around the player, in the form of `SummonMobs`.
         time: Time of day in ticks since sunrise, or one of `TIMES`.
         weather: One of `WEATHERS`.
         difficulty: One of `DIFFICULTIES`.
@@ -69,13 +68,13 @@ class TaskWorld:
     weather: str = "clear"
     difficulty: str = "easy"
     callbacks: tuple[Mapping[str, Any], ...] = field(init=False)
-    """What prepares the world after a reset, as `env_config.callbacks` takes it."""
+    """Callbacks that prepare the world after a reset, in the form of `env_config.callbacks`."""
 
     def __post_init__(self) -> None:
-        """Check everything.
+        """Validate all fields and build the callbacks.
 
         Raises:
-            InvalidOptionsError: Something is wrong; lists all problems.
+            InvalidOptionsError: A field is wrong; lists all problems.
         """
         problems = Problems()
         self._check_biomes(problems)
@@ -105,7 +104,7 @@ class TaskWorld:
         """Read the section `world` of a task file.
 
         Raises:
-            InvalidOptionsError: It is not in order; lists all problems.
+            InvalidOptionsError: The section is invalid; lists all problems.
         """
         names = [option.name for option in fields(cls) if option.init]
         if not isinstance(given, Mapping):
@@ -122,7 +121,7 @@ class TaskWorld:
         return world
 
     def _check_biomes(self, problems: Problems) -> None:
-        """Note what is wrong with the biomes; their names are checked by the engine."""
+        """Add problems of the biomes, except unknown names, which the engine decides."""
         names = self.biomes
         if not is_list(names) or not names or not all(isinstance(name, str) for name in names):
             problems.add("biomes", names, "must be a non-empty list of names, such as [plains]")
@@ -130,7 +129,7 @@ class TaskWorld:
         object.__setattr__(self, "biomes", tuple(name.removeprefix(NAMESPACE) for name in names))
 
     def _callbacks(self) -> tuple[Mapping[str, Any], ...]:
-        """Return the callbacks; those for what a task does not ask for are left out."""
+        """Return the callbacks that the task needs."""
         time = TIMES[self.time] if isinstance(self.time, str) else self.time
         settings = [
             f"/time set {time}",
@@ -151,7 +150,7 @@ class TaskWorld:
         return tuple(specs)
 
     def _check_callbacks(self, problems: Problems) -> None:
-        """Have the callbacks check their parts, and name them as the file does."""
+        """Add the problems that the callbacks find, under the names used in the file."""
         for spec in self.callbacks:
             try:
                 check_callbacks([spec])
@@ -162,22 +161,22 @@ class TaskWorld:
 
 
 ANY_TIME, AT_END = "any_time", "at_end"
-"""When a task is judged: it succeeds as soon as the condition holds, or if it does in the end."""
+"""A task succeeds as soon as its condition holds, or if it holds at the end."""
 
 LONGEST_TEXT = 256
-"""Bytes of a task's text in UTF-8."""
+"""Most bytes of a task's text in UTF-8."""
 LONGEST_TIME_LIMIT = 1_000_000
-"""Steps: fourteen hours of game time."""
+"""Most steps of an episode: fourteen hours of game time."""
 
 _SECONDS = re.compile(r"\bseconds[<>=!]")
 
 _TEXTS = ("success", "because", "undecidable", "by_chance", "origin")
-"""Fields that hold a text or nothing."""
+"""Optional text fields."""
 
 
 @dataclass(frozen=True)
 class ProgressGoal:
-    """How far an episode got: a quantity over the amount that counts as all of it.
+    """The measure of an episode's progress: a quantity divided by its goal.
 
     Attributes:
         of: A quantity of the filter language, such as `pickup:*_log`.
@@ -194,20 +193,22 @@ class BenchmarkTask:
 
     Attributes:
         name: Unique in its suite: the file's path below the suite's folder, without suffix.
-        text: What the agent is told.
-        category: What it is summed up with.
+        text: The instruction to the agent.
+        category: Group of tasks in summaries.
         time_limit: Steps per episode; 20 are one second of game time.
-        world: What an episode begins with.
+        world: The initial state of episodes.
         success: The condition, in the filter language; None if the task cannot be decided.
         judged: `any_time`: the episode succeeds, and ends, as soon as the condition holds;
             `at_end`: it is judged at its last step.
-        progress: How far an episode got, where success alone is too coarse.
-        because: Why the condition stands for the text.
-        needs: Capabilities that the embedded engine lacks, names in `capabilities.yaml`.
+        progress: Measure of progress, where success alone is too coarse.
+        because: Why the condition represents the text.
+        needs: Required capabilities that the embedded engine lacks, by their names in
+            `capabilities.yaml`.
         undecidable: Why no program can decide the task, instead of `success`.
-        by_chance: Why it is right that doing nothing, or acting at random, may succeed.
-        solution: A family of scripted solutions and its parameters; None if none is shipped.
-        rewards: A callback that rewards steps and its arguments; None pays 1 at success.
+        by_chance: Why it is acceptable that doing nothing, or acting at random, may succeed.
+        solution: A family of scripted solutions and its parameters; None if there is none.
+        rewards: A callback that rewards steps, and its arguments; None gives a reward of 1 at
+            success.
         origin: MineStudio's name of the task, if it has it.
     """
 
@@ -229,14 +230,14 @@ class BenchmarkTask:
 
     @classmethod
     def from_mapping(cls, name: str, given: Any) -> BenchmarkTask:
-        """Read what a task file says.
+        """Build a task from a task file.
 
         Args:
             name: The task's name.
             given: The file's contents.
 
         Raises:
-            InvalidOptionsError: The task is not in order; lists all problems.
+            InvalidOptionsError: The task is invalid; lists all problems.
         """
         options = [option for option in fields(cls) if option.name != "name"]
         known = [option.name for option in options]
@@ -258,19 +259,19 @@ class BenchmarkTask:
 
     @cached_property
     def condition(self) -> EpisodeFilter | None:
-        """The condition of success; None if the task cannot be decided."""
+        """The parsed condition of success; None if the task cannot be decided."""
         return None if self.success is None else parse_filter(self.success)
 
     @cached_property
     def needed_facts(self) -> frozenset[WorldFact]:
-        """What the judge has to ask the game for."""
+        """Facts of the world that the judge must query from the game."""
         facts = frozenset() if self.condition is None else self.condition.needed_facts()
         if self.progress is not None:
             facts |= parse_quantity(self.progress.of).needed_facts()
         return facts
 
     def marks(self, engine: str = VOXEL) -> list[str]:
-        """Return why the task cannot be played on an engine, one sentence each; [] if it can.
+        """Return the reasons why the task cannot be played on an engine, one sentence each.
 
         Args:
             engine: `voxel` or `minecraft`.
@@ -279,18 +280,18 @@ class BenchmarkTask:
         if engine == VOXEL:
             reasons += [lacking_capabilities()[name] for name in self.needs]
         elif untold := sorted(fact.key for fact in self.needed_facts):
-            reasons.append(f"The real Minecraft does not tell a program {', '.join(untold)}.")
+            reasons.append(f"The real Minecraft does not report {', '.join(untold)}.")
         return reasons
 
     def capped(self, steps: int | None) -> BenchmarkTask:
-        """Return the task with a time limit of at most `steps`; None leaves it as it is."""
+        """Return the task with a time limit of at most `steps`; None does not change it."""
         if steps is None or steps >= self.time_limit:
             return self
         return replace(self, time_limit=steps)
 
 
 def _check_words(problems: Problems, facts: dict[str, Any]) -> None:
-    """Note what is wrong with texts and numbers; texts lose the white space around them."""
+    """Add problems of texts and numbers; normalise the texts' white space."""
     for name in ("text", "category", *_TEXTS):
         value = facts.get(name)
         if value is None and (name in _TEXTS or name not in facts):
@@ -309,7 +310,7 @@ def _check_words(problems: Problems, facts: dict[str, Any]) -> None:
 
 
 def _check_judgement(problems: Problems, facts: dict[str, Any]) -> None:
-    """Note what is wrong with the condition and the progress."""
+    """Add problems of the condition and the progress."""
     success, undecidable = facts.get("success"), facts.get("undecidable")
     if success is not None and undecidable is not None:
         problems.add("undecidable", undecidable, "must not be given where there is a success")
@@ -322,13 +323,13 @@ def _check_judgement(problems: Problems, facts: dict[str, Any]) -> None:
         _check_condition(problems, success)
         if facts.get("because") is None:
             problems.messages.append(
-                f"{problems.owner}: because is missing; say why the condition stands for the text."
+                f"{problems.owner}: because is missing; say why the condition represents the text."
             )
     _check_progress(problems, facts)
 
 
 def _check_condition(problems: Problems, text: str) -> None:
-    """Note what is wrong with a condition."""
+    """Add problems of a condition."""
     try:
         condition = parse_filter(text)
     except InvalidOptionsError as error:
@@ -340,14 +341,14 @@ def _check_condition(problems: Problems, text: str) -> None:
 
 
 def _check_names(problems: Problems, facts: Iterable[WorldFact]) -> None:
-    """Note patterns that nothing in the game fits."""
+    """Add a problem for each pattern that matches nothing in the game."""
     for fact in sorted(facts, key=lambda fact: fact.key):
         if problem := name_problem(fact):
             problems.messages.append(f"{problems.owner}: {fact.key}: {problem}")
 
 
 def _check_progress(problems: Problems, facts: dict[str, Any]) -> None:
-    """Note what is wrong with the progress; it becomes a `ProgressGoal`."""
+    """Add problems of the progress, and turn it into a `ProgressGoal`."""
     progress = facts.get("progress")
     if progress is None:
         return
@@ -369,7 +370,7 @@ def _check_progress(problems: Problems, facts: dict[str, Any]) -> None:
 
 
 def _check_needs(problems: Problems, facts: dict[str, Any]) -> None:
-    """Note names of capabilities that are not known."""
+    """Add problems of unknown capabilities."""
     needs = facts.setdefault("needs", ())
     if not is_list(needs):
         problems.add("needs", needs, "must be a list of names in capabilities.yaml")
@@ -381,7 +382,7 @@ def _check_needs(problems: Problems, facts: dict[str, Any]) -> None:
 
 
 def _check_parts(problems: Problems, facts: dict[str, Any]) -> None:
-    """Note what is wrong with world, rewards and solution; the world becomes a `TaskWorld`."""
+    """Add problems of world, rewards and solution, and turn the world into a `TaskWorld`."""
     try:
         facts["world"] = TaskWorld.from_mapping(facts.get("world", {}))
     except InvalidOptionsError as error:
@@ -407,17 +408,17 @@ def _check_parts(problems: Problems, facts: dict[str, Any]) -> None:
                 )
 
 
-# ---------------------------------- the biome that an episode begins in, where a task names several
+# ------------------------------------------------------ the starting biome, if a task names several
 
 
 class BiomeCallback(MinecraftCallback):
-    """Moves the player to the nearest of a biome, drawn from a list, when an episode begins."""
+    """A callback that moves the player to the nearest biome of a drawn kind after a reset."""
 
     def __init__(self, biomes: Sequence[str]) -> None:
         self.biomes = list(biomes)
 
     def after_reset(self, sim: Sim, obs: Obs, info: Info) -> tuple[Obs, Info]:
-        """Draw the biome and go there, which takes a tick."""
+        """Draw the biome and teleport there, which takes a tick."""
         biome = self.biomes[sim.np_random.integers(len(self.biomes))]
         raw_obs, _, _, raw_info = sim.env.execute_cmd(f"/teleportbiome @a {biome}")
         return sim._wrap_obs_info(raw_obs, raw_info)
@@ -426,7 +427,7 @@ class BiomeCallback(MinecraftCallback):
         return f"BiomeCallback({self.biomes!r})"
 
 
-# ----------------------------------------------------- what tasks need and an engine lacks, by name
+# ------------------------------------------------------ capabilities that the embedded engine lacks
 # A task that needs one of these is marked.
 
 _FILE = Path(__file__).parent / "capabilities.yaml"
@@ -434,17 +435,17 @@ _FILE = Path(__file__).parent / "capabilities.yaml"
 
 @cache
 def lacking_capabilities() -> Mapping[str, str]:
-    """Return what the embedded engine lacks: name -> a sentence that says what is missing."""
+    """Return the capabilities that the embedded engine lacks: name -> sentence."""
     found = read_yaml(_FILE)
     return {str(name): " ".join(str(sentence).split()) for name, sentence in found.items()}
 
 
 # ------------------------------------------------------------------------------ names in conditions
-# A pattern that nothing of the game fits is a mistake.
+# A pattern that matches nothing in the game is a mistake.
 
 
 def name_problem(fact: WorldFact) -> str | None:
-    """Say that nothing fits the pattern of a fact of the world; None if something does."""
+    """Return a problem if the pattern of a world fact matches nothing in the game."""
     if fact.kind == STRUCTURE:
         known = known_structures()
         return None if fact.pattern in known else unknown_name("structure", fact.pattern, known)
@@ -454,7 +455,7 @@ def name_problem(fact: WorldFact) -> str | None:
 
 
 def _unfit(kind: str, pattern: str, names: Sequence[str]) -> str | None:
-    """Say that no name fits a shell pattern; None if one does."""
+    """Return a problem if no name matches a shell pattern."""
     if any(matches(name, pattern) for name in names):
         return None
     hint = did_you_mean(pattern.removeprefix(NAMESPACE), names)
@@ -462,13 +463,13 @@ def _unfit(kind: str, pattern: str, names: Sequence[str]) -> str | None:
 
 
 # ---------------------------------------------------------------------------------- suites of tasks
-# Folders of task files, those of the package and those of users.
+# Folders of task files, in the package or of users.
 
 FOLDER = Path(__file__).parent / "suites"
 """The suites that come with the package."""
 
 SUITE_FILE = "suite.yaml"
-"""Says what a suite is called and what it is for: `title` and `text`."""
+"""File with the `title` and `text` of a suite."""
 
 _SUFFIX = ".yaml"
 
@@ -478,11 +479,11 @@ class Suite:
     """A set of tasks.
 
     Attributes:
-        name: What `--suite` takes: the name of a suite of the package, or a folder.
+        name: The argument of `--suite`: the name of a suite in the package, or a folder.
         title: A few words.
-        text: What the suite is for.
-        folder: Where its files are.
-        tasks: All its tasks, by name.
+        text: The suite's purpose.
+        folder: Folder of its files.
+        tasks: All its tasks, ordered by name.
     """
 
     name: str
@@ -492,10 +493,10 @@ class Suite:
     tasks: tuple[BenchmarkTask, ...]
 
     def task(self, name: str) -> BenchmarkTask:
-        """Return the task of a name.
+        """Return the task with a name.
 
         Raises:
-            InvalidOptionsError: There is none.
+            InvalidOptionsError: There is no such task.
         """
         for task in self.tasks:
             if task.name == name:
@@ -504,14 +505,14 @@ class Suite:
         raise InvalidOptionsError(unknown_name("task", name, names, f"suite {self.name}"))
 
     def matching(self, pattern: str | None) -> tuple[BenchmarkTask, ...]:
-        """Return the tasks whose names fit a shell pattern.
+        """Return the tasks whose names match a shell pattern.
 
         Args:
-            pattern: Such as `simple/collect_*`; without a `/` it may also fit the last part of a
-                name alone. None takes all.
+            pattern: For example `simple/collect_*`; it may also match only the last part of a name.
+                None matches all.
 
         Raises:
-            InvalidOptionsError: No name fits.
+            InvalidOptionsError: No name matches.
         """
         if pattern is None:
             return self.tasks
@@ -527,9 +528,9 @@ class Suite:
 
 
 def find_suites() -> dict[str, Path]:
-    """Return the suites of the package, name -> folder.
+    """Return the suites in the package, name -> folder.
 
-    A subfolder of `minestudio` that is called `simple` is the suite `minestudio-simple` as well.
+    A subfolder `simple` of the suite `minestudio` is also the suite `minestudio-simple`.
     """
     found: dict[str, Path] = {}
     for file in sorted(FOLDER.glob(f"*/{SUITE_FILE}")):
@@ -542,10 +543,10 @@ def find_suites() -> dict[str, Path]:
 
 
 def load_suite(source: str | Path) -> Suite:
-    """Load a suite and check each of its tasks.
+    """Load a suite and validate its tasks.
 
     Args:
-        source: The name of a suite of the package, or a folder with task files.
+        source: The name of a suite in the package, or a folder with task files.
 
     Raises:
         InvalidOptionsError: There is no such suite, or a file is wrong; lists all problems.
@@ -570,7 +571,7 @@ def load_suite(source: str | Path) -> Suite:
 
 
 def _load_tasks(problems: Problems, folder: Path, root: Path) -> tuple[BenchmarkTask, ...]:
-    """Read the task files below a folder; names are their paths below `root`."""
+    """Load the task files below a folder; tasks are named by their paths relative to `root`."""
     tasks = []
     for file in sorted(folder.rglob(f"*{_SUFFIX}")):
         name = file.relative_to(root).with_suffix("").as_posix()
@@ -584,7 +585,7 @@ def _load_tasks(problems: Problems, folder: Path, root: Path) -> tuple[Benchmark
 
 
 def _description(problems: Problems, folder: Path) -> Mapping[str, str]:
-    """Return what a suite's file says; of a subfolder without one, what the suite's says."""
+    """Return title and text of a suite; a subfolder without a file inherits its suite's."""
     file = folder / SUITE_FILE
     if not file.is_file() and folder.is_relative_to(FOLDER):
         suite = _description(problems, folder.parent)
@@ -608,10 +609,10 @@ def _description(problems: Problems, folder: Path) -> Mapping[str, str]:
 
 
 def _read(file: Path) -> Any:
-    """Return what a file of YAML says.
+    """Return the contents of a YAML file.
 
     Raises:
-        InvalidOptionsError: It cannot be read.
+        InvalidOptionsError: The file cannot be read.
     """
     try:
         return read_yaml(file)

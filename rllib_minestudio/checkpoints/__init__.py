@@ -1,8 +1,8 @@
-"""Checkpoints on disk: what one says about itself, where a trial keeps them, which one is meant.
+"""Checkpoints on disk: their records, where a trial keeps them, and how a name is resolved to one.
 
-`open` finds a checkpoint once; what it returns is handed to everything that asks about it. Imports
-no Ray, and torch (`tensor_files.py`) and NumPy only when a file is read that needs them: commands
-that look for a folder stay quick.
+`open` finds a checkpoint once, and all code that needs it gets the returned object. Ray is never
+imported, and torch (`tensor_files.py`) and NumPy only to read a file that needs them, so that
+commands that only look for a folder stay fast.
 """
 
 from rllib_minestudio.checkpoints.checkpoint import Checkpoint, Source, open

@@ -1,9 +1,9 @@
-"""A checkpoint that is opened once: which one is meant, which form it has, what its policy is.
+"""Opening a checkpoint: finding it, recognising its form, and describing its policy.
 
 `open` recognises the forms in which policies are published, and reads each without running code:
 
 ==========================================  ==========================================  ===========
-form                                        what is given                               size from
+form                                        source                                      size from
 ==========================================  ==========================================  ===========
 MineStudio, Hugging Face                    id, or folder with `config.json` and      config.json
                                             `model.safetensors`
@@ -56,7 +56,7 @@ Source = str | Path | Sequence[str | Path]
 """A path or name (`lookup.HELP`), a Hugging Face id, or OpenAI's two paths: [.model, .weights]."""
 
 VPT = "VPT"
-"""The class of all policies that are published in others' forms."""
+"""The class of all policies in MineStudio's and OpenAI's forms."""
 
 MODULE_FOLDERS = (
     ".",
@@ -65,45 +65,46 @@ MODULE_FOLDERS = (
     "learner/rl_module/default_policy",
     "learner_group/learner/rl_module/default_policy",
 )
-"""Where below a checkpoint folder of RLlib the policy's own folder is."""
+"""Possible paths of the policy's folder within a checkpoint folder of RLlib."""
 
 MODULE_PATH = Path(MODULE_FOLDERS[-1])
-"""Where an Algorithm checkpoint keeps its policy's module."""
+"""Path of the policy's module in an Algorithm checkpoint."""
 
 MODULE_STATE, MODULE_CLASS = "module_state.pkl", "class_and_ctor_args.pkl"
 """RLlib's file names for a module's weights and constructor arguments."""
 
 POLICY_FOLDER = "policy"
-"""Where a checkpoint folder of ours keeps its policy without pickle."""
+"""Folder of the policy, stored without pickle, in a checkpoint folder of ours."""
 
 NETWORK = "network.json"
-"""Our file names for a network's options and its weights, where no pickle is wanted."""
+"""File of a network's options, beside its weights in `TENSORS`, for policies without pickle."""
 
 POLICY, OPTIONS = "policy", "options"
 """Keys in `network.json` of a policy that is not VPT: its class, by name or import path, and its
 `model_config`."""
 
 PLAYING_FILE = "playing.yaml"
-"""Beside `network.json`: the algorithm, its environment and what else playing depends on."""
+"""Beside `network.json`: the algorithm, its environment and all else that playing depends on."""
 
 PLAYING_ENDS = "whole"
-"""Key of its last line, true: a file that was cut short lacks it, and options with it."""
+"""Key of the last line of `playing.yaml`, with the value true; a truncated file lacks it."""
 
 MOST_NESTED = 32
-"""Levels of mappings and lists in such a `model_config`."""
+"""Limit on nested mappings and lists in such a `model_config`."""
 
 
 @dataclass(frozen=True, eq=False)
 class PolicyFiles:
-    """What the files of a checkpoint say about its policy.
+    """The description of a policy in the files of a checkpoint.
 
     Attributes:
-        form: For people: which form this is.
+        form: Name of the checkpoint's form, for people.
         weights: The file with the tensors.
         policy_class: Name or import path of the policy's class; None if the files do not say.
-        options: Its `model_config`; None if the tensors or `arguments` tell the network.
+        options: Its `model_config`; None if `arguments` or the tensors determine the network.
         arguments: The network's arguments as MineStudio and OpenAI store them, else None.
-        temperature: Of the action heads; read with `arguments`. MineStudio's own default is 1.
+        temperature: Temperature of the action heads, read with `arguments`; MineStudio's default
+            is 1.
     """
 
     form: str
@@ -116,13 +117,13 @@ class PolicyFiles:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Checkpoint(PolicyFiles):
-    """A checkpoint that was found; it is handed to whoever asks about it or reads its tensors.
+    """A checkpoint that was found, with access to its tensors.
 
-    Classes and spaces are what files can hold: `models.policies.policy_of_checkpoint` imports the
-    class, and `evaluation.played_config.played_spaces` tells the spaces by `playing`.
+    It holds plain data only: `models.policies.policy_of_checkpoint` imports the policy's class, and
+    `evaluation.played_config.played_spaces` derives the spaces from `playing`.
 
     Attributes:
-        name: For messages and summaries: the path that was found, or the name that is none.
+        name: Name in messages and summaries: the path that was found, or the given name or id.
         path: The folder or file that was found.
         verified: Whether it has been compared with its record, if it has one.
     """
@@ -132,22 +133,21 @@ class Checkpoint(PolicyFiles):
     verified: bool
 
     def __str__(self) -> str:
-        """Its name, as messages quote what was given as weights."""
         return self.name
 
     def __fspath__(self) -> str:
-        """Its path, for policies that read files of their own kind."""
+        """Return the path, for policies that read files of their own kind."""
         return str(self.path)
 
     @property
     def other_policy(self) -> tuple[str, dict[str, Any]] | None:
-        """Class and `model_config` of a policy that says it is not VPT; else None."""
+        """Class and `model_config` of a policy that is declared not to be VPT; else None."""
         if self.policy_class is None or self.policy_class == VPT:
             return None
         return self.policy_class, dict(self.options or {})
 
     def tensors(self) -> Tensors:
-        """Return the state dict under its plain names; the file is read when first asked for.
+        """Return the state dict without prefixes in its names; the file is read at the first call.
 
         Raises:
             CheckpointMismatchError: The file is missing, damaged, or holds something else.
@@ -162,13 +162,13 @@ class Checkpoint(PolicyFiles):
 
     @property
     def playing_file(self) -> Path | None:
-        """Where `playing.yaml` is, if there is one."""
+        """The path of `playing.yaml`; None if there is none."""
         places = (self.path / POLICY_FOLDER, self.path)
         return next((f for place in places if (f := place / PLAYING_FILE).is_file()), None)
 
     @cached_property
     def playing(self) -> Mapping[str, Any] | None:
-        """What `playing.yaml` says; None if there is none.
+        """The contents of `playing.yaml`; None if there is none.
 
         Raises:
             CheckpointMismatchError: It is damaged.
@@ -191,16 +191,16 @@ class Checkpoint(PolicyFiles):
 
 
 def open(source: Source | Checkpoint, *, verified: bool = False) -> Checkpoint:
-    """Find the checkpoint that is meant, download it if it is given as an id, and recognise it.
+    """Find a checkpoint, download it if it is given as an id, and recognise its form.
 
     Args:
-        source: What names it; one that is open already is not looked for again.
-        verified: Whether all files of a checkpoint of training are first compared with its record,
-            as is due before its policy acts. Other forms have none.
+        source: A path, name or id, or an open checkpoint, which is returned.
+        verified: Whether to compare all files of a training checkpoint with its record first, as
+            should be done before its policy acts. Other forms have no record.
 
     Raises:
-        CheckpointMismatchError: Nothing is there, or it has none of the forms.
-        CheckpointError: A checkpoint of training is not as it was written.
+        CheckpointMismatchError: There is no checkpoint, or its form is unknown.
+        CheckpointError: A training checkpoint is damaged.
     """
     if isinstance(source, Checkpoint):
         if source.verified or not verified:
@@ -234,10 +234,10 @@ def open(source: Source | Checkpoint, *, verified: bool = False) -> Checkpoint:
 
 
 def _compare_with_record(path: Path) -> None:
-    """Notice damage to a checkpoint of training before anything in it is read.
+    """Check a training checkpoint for damage before anything in it is read.
 
     Raises:
-        CheckpointError: There is some.
+        CheckpointError: It is damaged.
     """
     if (path / RECORD_FILE).is_file() or (path / MODULE_PATH).is_dir():
         check_digests(path)
@@ -300,7 +300,7 @@ def _openai(model: Path, weights: Path) -> PolicyFiles:
     for path in (model, weights):
         if not path.is_file():
             raise CheckpointMismatchError(
-                f"weights {str(path)!r} do not exist; OpenAI's checkpoints are two files: give "
+                f"weights {str(path)!r} do not exist; OpenAI's checkpoints are two files: pass "
                 f"both as [.model, .weights], or keep them side by side under one name."
             )
     try:
@@ -316,7 +316,7 @@ def _openai(model: Path, weights: Path) -> PolicyFiles:
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise CheckpointMismatchError(
-            f"{str(model)!r} is no .model file of OpenAI's VPT: it has no network arguments "
+            f"{str(model)!r} is not a .model file of OpenAI's VPT: it has no network arguments "
             f"({type(error).__name__}: {error})."
         ) from error
 
@@ -324,7 +324,7 @@ def _openai(model: Path, weights: Path) -> PolicyFiles:
 def _own(folder: Path) -> PolicyFiles:
     from rllib_minestudio.foundation.pickles import load_plain
 
-    # The pickle also names our module's and the spaces' classes, of which nothing is needed.
+    # The pickle also names the classes of our module and the spaces, which are not needed.
     arguments = load_plain(folder / MODULE_CLASS, others_inert=True)
     try:
         options = arguments["ctor_args_and_kwargs"][1]["model_config"]
@@ -349,15 +349,15 @@ def _plain(folder: Path) -> PolicyFiles:
 
 
 def _described(description: Mapping[str, Any], path: Path) -> tuple[str, Mapping[str, Any]]:
-    """Return the class and the `model_config` that `network.json` means.
+    """Return the policy's class and `model_config` in a `network.json`.
 
     Raises:
-        CheckpointMismatchError: It has a class or options that can be none.
+        CheckpointMismatchError: The class or options are invalid.
     """
     if POLICY not in description:
         return VPT, description
     policy_class, options = description[POLICY], description.get(OPTIONS)
-    # Whatever else it may be, the name is fit to be printed.
+    # This also makes the name safe to print.
     is_name = isinstance(policy_class, str) and (
         policy_class.isidentifier() or is_import_path(policy_class)
     )
@@ -371,7 +371,7 @@ def _described(description: Mapping[str, Any], path: Path) -> tuple[str, Mapping
 
 
 def _is_deep(value: Any, most: int) -> bool:
-    """Whether mappings and lists lie inside each other more than `most` times."""
+    """Return whether mappings and lists are nested more than `most` deep."""
     parts = value.values() if isinstance(value, Mapping) else value
     is_container = isinstance(value, Mapping | list)
     return is_container and (most == 0 or any(_is_deep(part, most - 1) for part in parts))

@@ -1,7 +1,8 @@
-"""Which checkpoint is meant where one is asked for: its own path, a folder with some, or a name.
+"""Resolving a path or name to a checkpoint, and listing the checkpoints of a trial.
 
-A name is `latest` or `best`, that of a prior of this package (a folder of `priors`), or a Hugging
-Face id, whose files are downloaded when it is opened.
+A path is a checkpoint's own or that of a folder with checkpoints. A name is `latest` or `best`, a
+prior of this package (a folder of `priors`), or a Hugging Face id, whose files are downloaded when
+it is opened.
 """
 
 from __future__ import annotations
@@ -28,25 +29,25 @@ from rllib_minestudio.errors import (
 
 LATEST = "latest"
 POLICY_AVERAGE = "policy_average"
-"""Where a checkpoint keeps averaged weights, if training has made them."""
+"""Folder of the averaged weights in a checkpoint, if training has computed them."""
 
 SHIPPED = "package:"
-"""Before the name of a prior that comes with this package, where a path could stand."""
+"""Prefix of the names of priors that come with this package, to tell them from paths."""
 
 PRIORS = Path(__file__).parents[1] / "priors"
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
-"""`owner/name`, of a model on Hugging Face."""
+"""The id of a model on Hugging Face, `owner/name`."""
 
 CONFIG_FILE, TENSORS = "config.json", "model.safetensors"
 HUB_FILES = [CONFIG_FILE, TENSORS]
-"""What is downloaded of it."""
+"""The files that are downloaded from a model."""
 
 FILE_SUFFIXES = {".pt", ".pth", ".bin", ".ckpt", ".weights", ".model", ".safetensors", ".pkl"}
-"""Names that end so are files: a mistyped path must not become a question to the network."""
+"""Suffixes of files, never of Hugging Face ids: a mistyped path must not be looked up online."""
 
 RESULTS = Path("results")
-"""Where `rllib train` puts its results unless told otherwise; `latest` alone looks there."""
+"""Default folder of `rllib train`'s results, where `latest` and `best` alone are looked up."""
 
 HELP = """\
 A CHECKPOINT is one of
@@ -57,39 +58,39 @@ A CHECKPOINT is one of
   results/cow/best            of all checkpoints below the folder, the one with the highest mean
                               return of the episodes that ended last before it was saved
   results/cow/latest          the one that was saved last; `latest` alone is results/latest
-  .../policy_average          behind any of these: its averaged weights, where ema_decay kept them
+  .../policy_average          after any of these: its averaged weights, where ema_decay kept them
   package:hunter_nano         a prior that comes with this package
 """
-"""For the help of every command that takes a checkpoint."""
+"""Help text of every command that takes a checkpoint."""
 
 EXPECTED = (
     "Give a checkpoint, the folder of a trial, a run or an experiment (its best checkpoint), such "
-    "a folder with /best or /latest behind it, package:hunter_nano, a folder with config.json and "
+    "a folder with /best or /latest appended, package:hunter_nano, a folder with config.json and "
     "model.safetensors (Hugging Face), model.ckpt (MineStudio), one .model and one .weights "
     "(OpenAI), or a file of tensors"
 )
-"""For messages; a full stop is missing."""
+"""The way out in messages, without a full stop."""
 
 EXPERIMENT_SUFFIXES = (".yaml", ".yml", ".py")
-"""Files whose names end so describe experiments; none holds weights."""
+"""Suffixes of experiment files, which hold no weights."""
 
 _LEVELS = 3
-"""From a folder of results down to a trial: experiment, run, trial."""
+"""Levels from a folder of results down to a trial: experiment, run, trial."""
 
 _NAMES_SHOWN = 8
 
 
 def locate(source: str | Path) -> Path:
-    """Return the path of the checkpoint that is meant.
+    """Return the path of the checkpoint that a path or name refers to.
 
-    What is no name or folder of `HELP` is returned as it is: whoever reads it judges it.
+    A source that has none of the forms in `HELP` is returned as it is, unchecked.
 
     Args:
         source: What the user wrote.
 
     Raises:
-        CheckpointMismatchError: A name or folder of `HELP` leads to no checkpoint, or to those of
-            several experiments; or it is an experiment file.
+        CheckpointMismatchError: A name or folder leads to no checkpoint, or to those of several
+            experiments; or the source is an experiment file.
     """
     if is_shipped(source):
         return shipped_folder(str(source))
@@ -107,8 +108,8 @@ def locate(source: str | Path) -> Path:
         trials = _trials_in(folder)
         if not trials:
             raise CheckpointMismatchError(
-                f"{str(source)!r} names no checkpoint: {what_is_there(folder)} Put /{path.name} "
-                "behind the folder of an experiment, a run or a trial, such as "
+                f"{str(source)!r} names no checkpoint: {what_is_there(folder)} Append "
+                f"/{path.name} to the folder of an experiment, a run or a trial, such as "
                 f"results/cow/{path.name}."
             )
         return _newest(folder, trials) if path.name == LATEST else _best(folder, trials)
@@ -119,7 +120,7 @@ def locate(source: str | Path) -> Path:
 
 
 def _average_of(path: Path) -> Path:
-    """Return the averaged weights of the checkpoint that is named before `POLICY_AVERAGE`.
+    """Return the averaged weights of the checkpoint to whose name `POLICY_AVERAGE` is appended.
 
     Raises:
         CheckpointMismatchError: It has none.
@@ -134,25 +135,25 @@ def _average_of(path: Path) -> Path:
 
 
 def pinned(source: Any) -> Any:
-    """Return what names the same checkpoint however long training goes on.
+    """Return a source that refers to the same checkpoint even if training goes on.
 
     Args:
-        source: Of weights: a path, a name, or anything else, which stays as it is.
+        source: A path or name of weights; anything else is returned as it is.
 
     Returns:
-        The path of the checkpoint that is meant now, if it was not given.
+        The path of the checkpoint that the source refers to now.
     """
     if not isinstance(source, str | Path) or is_shipped(source):
         return source
     try:
         path = locate(source)
     except (CheckpointMismatchError, CheckpointFormatError, OSError):
-        return source  # whoever reads it says what is wrong
+        return source  # the code that opens it reports what is wrong
     return source if path == Path(source) else str(path)
 
 
 def what_is_there(path: Path) -> str:
-    """Say what a folder holds, or how far a path leads: one or two sentences."""
+    """Describe, in one or two sentences, what a folder holds, or which part of a path exists."""
     if path.is_dir():
         return f"{str(path)!r} holds {_listed(path)}."
     if path.exists():
@@ -164,20 +165,20 @@ def what_is_there(path: Path) -> str:
 
 
 def is_shipped(source: object) -> bool:
-    """Whether `source` names weights of this package."""
+    """Return whether `source` names weights that come with this package."""
     return isinstance(source, str | Path) and str(source).startswith(SHIPPED)
 
 
 def shipped_names() -> list[str]:
-    """Return the names that exist, without the prefix."""
+    """Return the names of the priors that come with this package, without the prefix."""
     return sorted(path.parent.name for path in PRIORS.glob(f"*/{TENSORS}"))
 
 
 def shipped_folder(source: str) -> Path:
-    """Return where the weights named `package:NAME` are.
+    """Return the folder of the weights named `package:NAME`.
 
     Raises:
-        CheckpointMismatchError: There are none of that name.
+        CheckpointMismatchError: There are no weights of that name.
     """
     name = source.removeprefix(SHIPPED)
     names = shipped_names()
@@ -190,17 +191,17 @@ def shipped_folder(source: str) -> Path:
 
 
 def is_hub_id(name: str) -> bool:
-    """Whether `name` can only be meant as an id: not a path here, nor in an existing folder."""
+    """Return whether `name` can only be an id: no such path exists, nor its parent folder."""
     if not HUB_ID.fullmatch(name) or Path(name).suffix in FILE_SUFFIXES:
         return False
     return not Path(name).exists() and not Path(name).parent.exists()
 
 
 def local_copy(hub_id: str) -> Path:
-    """Return the folder of a model, downloading what the local cache lacks, with progress.
+    """Return the folder of a model, downloading files that are not in the local cache.
 
     Args:
-        hub_id: Such as `CraftJarvis/MineStudio_VPT.rl_for_shoot_animals_2x`.
+        hub_id: An id such as `CraftJarvis/MineStudio_VPT.rl_for_shoot_animals_2x`.
 
     Raises:
         CheckpointMismatchError: huggingface_hub is not installed, the machine is offline and the
@@ -216,26 +217,26 @@ def local_copy(hub_id: str) -> Path:
         ) from error
     try:
         folder = Path(snapshot_download(hub_id, allow_patterns=HUB_FILES))
-    # Its exceptions come from several libraries; every one of them means the same here.
+    # Exceptions come from several libraries, and all mean the same here.
     except Exception as error:
         reason = str(error).strip().partition("\n")[0]
         raise CheckpointMismatchError(
-            f"weights {hub_id!r} are no path on this machine, and as a Hugging Face id they could "
-            f"not be fetched ({type(error).__name__}: {reason}). Check the spelling and the "
+            f"weights {hub_id!r} are not a path on this machine, and could not be fetched as a "
+            f"Hugging Face id ({type(error).__name__}: {reason}). Check the spelling and the "
             f"network connection, or fetch the files {' and '.join(HUB_FILES)} elsewhere and "
             f"give their folder as weights."
         ) from error
     missing = [name for name in HUB_FILES if not (folder / name).is_file()]
     if missing:
         raise CheckpointMismatchError(
-            f"Hugging Face model {hub_id!r} has no {' and no '.join(missing)}: it is not a VPT "
-            f"model of MineStudio's."
+            f"Hugging Face model {hub_id!r} has no {' and no '.join(missing)}: it is not one of "
+            f"MineStudio's VPT models."
         )
     return folder
 
 
 def _trials_in(folder: Path) -> list[Path]:
-    """List the folders of trials, whether their checkpoints are whole or not."""
+    """List the folders of trials, whether or not their checkpoints are complete."""
     return list(dict.fromkeys(map(trial_of, checkpoint_folders(folder, _LEVELS))))
 
 
@@ -243,7 +244,7 @@ def _best(folder: Path, trials: Sequence[Path]) -> Path:
     """Return the checkpoint with the highest mean return.
 
     Raises:
-        CheckpointMismatchError: None has a return, or the trials are of several experiments.
+        CheckpointMismatchError: None has a return, or the trials belong to several experiments.
     """
     paths = [trial.relative_to(folder).parts for trial in trials]
     experiments = sorted({parts[0] for parts in paths if len(parts) == _LEVELS})
@@ -257,8 +258,8 @@ def _best(folder: Path, trials: Sequence[Path]) -> Path:
     returns = [(mean, trial) for mean, trial in found if mean is not None]
     if not returns:
         raise CheckpointMismatchError(
-            f"{str(folder / BEST)!r} names no checkpoint: no whole one below {str(folder)!r} has a "
-            "mean return, because no episode had ended when it was saved, or because it is a "
+            f"{str(folder / BEST)!r} names no checkpoint: no complete one in {str(folder)!r} has "
+            "a mean return, because no episode had ended when it was saved, or because it is a "
             f"clone's, which plays none. Give {folder / LATEST} instead."
         )
     _, trial = max(returns, key=lambda entry: entry[0])
@@ -266,16 +267,16 @@ def _best(folder: Path, trials: Sequence[Path]) -> Path:
 
 
 def _newest(folder: Path, trials: Sequence[Path]) -> Path:
-    """Return the whole checkpoint that was saved last.
+    """Return the complete checkpoint that was saved last.
 
     Raises:
-        CheckpointMismatchError: None is whole.
+        CheckpointMismatchError: No checkpoint is complete.
     """
     found = [newest for trial in trials if (newest := newest_checkpoint(trial))]
     if not found:
         raise CheckpointMismatchError(
-            f"No checkpoint below {str(folder)!r} is whole: `rllib checkpoint info {folder}` says "
-            "what each of them lacks."
+            f"No checkpoint below {str(folder)!r} is complete: `rllib checkpoint info {folder}` "
+            "says what each of them lacks."
         )
     return max(found, key=_time_of).folder
 
@@ -285,7 +286,7 @@ def _time_of(checkpoint: SavedCheckpoint) -> tuple[str, int]:
 
 
 def _behind(link: Path) -> Path:
-    """Return what a link leads to: training may let it lead elsewhere at any time."""
+    """Return the target of a link, because training may change the link at any time."""
     return link.parent / os.readlink(link) if link.is_symlink() else link
 
 
@@ -300,10 +301,9 @@ def _listed(folder: Path) -> str:
 
 
 # -------------------------------------------------------------------- a trial's checkpoints on disk
-# Which are whole, which are kept for good, which is best.
 #
 #     <trial>/checkpoint_000011/       the newest few, numbered by Tune, which deletes older ones
-#     <trial>/kept/iteration_000200/   every keep_interval-th, and the best; nothing deletes them
+#     <trial>/kept/iteration_000200/   every keep_interval-th, and the best; never deleted
 #     <trial>/best                     link to the one with the highest mean return
 
 logger = logging.getLogger(__name__)
@@ -314,7 +314,7 @@ BEST = "best"
 
 
 class SavedCheckpoint(NamedTuple):
-    """A complete checkpoint: its folder and what it says about itself."""
+    """A complete checkpoint: its folder and its record."""
 
     folder: Path
     record: CheckpointRecord
@@ -326,17 +326,17 @@ class SavedCheckpoint(NamedTuple):
 
 
 def numbered_folders(trial_folder: Path) -> list[Path]:
-    """List the folders that Tune numbers, whole or not, oldest first."""
+    """List the folders that Tune numbers, complete or not, oldest first."""
     folders = [path for path in trial_folder.glob(f"{PREFIX}*") if path.is_dir()]
     return sorted(path for path in folders if path.name.removeprefix(PREFIX).isdigit())
 
 
 def checkpoint_folders(folder: Path, levels: int | None = None) -> Iterator[Path]:
-    """Yield all checkpoints' folders below a folder, whole or not, trial by trial, oldest first.
+    """Yield the folders of all checkpoints below a folder, complete or not, by trial, oldest first.
 
     Args:
-        folder: Of a trial, or what holds some.
-        levels: How far below it a trial may lie; None: anywhere.
+        folder: Folder of a trial, or one that contains trials.
+        levels: Number of levels below it to search for trials; None for all.
     """
     if not folder.is_dir():
         return
@@ -350,12 +350,12 @@ def checkpoint_folders(folder: Path, levels: int | None = None) -> Iterator[Path
 
 
 def folders_of_trial(trial_folder: Path) -> list[Path]:
-    """List a trial's checkpoints, those kept for good first, whole or not, oldest first."""
+    """List a trial's checkpoints, complete or not: first those in `KEPT`, each oldest first."""
     return [*sorted((trial_folder / KEPT).glob("iteration_*")), *numbered_folders(trial_folder)]
 
 
 def trial_of(folder: Path) -> Path:
-    """Return the trial's folder that a checkpoint, kept or not, lies in."""
+    """Return the folder of the trial to which a checkpoint, in `KEPT` or not, belongs."""
     return folder.parent.parent if folder.parent.name == KEPT else folder.parent
 
 
@@ -365,10 +365,10 @@ def number_of(folder: Path) -> int:
 
 
 def read_checkpoint(folder: Path) -> SavedCheckpoint | None:
-    """Return a checkpoint if it is whole, else None.
+    """Return a checkpoint if it is complete, else None.
 
     Raises:
-        CheckpointFormatError: It is of another format: nothing is wrong with it.
+        CheckpointFormatError: It has another format, which does not mean that it is incomplete.
     """
     try:
         return SavedCheckpoint(folder, read_record(folder))
@@ -379,13 +379,13 @@ def read_checkpoint(folder: Path) -> SavedCheckpoint | None:
 
 
 def complete_checkpoints(trial_folder: Path) -> list[SavedCheckpoint]:
-    """List a trial's whole checkpoints under Tune's numbers, oldest first."""
+    """List a trial's complete checkpoints that Tune numbered, oldest first."""
     found = [read_checkpoint(folder) for folder in numbered_folders(trial_folder)]
     return [checkpoint for checkpoint in found if checkpoint is not None]
 
 
 def loadable_checkpoints(trial_folder: Path) -> list[SavedCheckpoint]:
-    """List the whole checkpoints up to the newest one whose files are as they were written."""
+    """List the complete checkpoints up to the newest one whose files match their digests."""
     found = complete_checkpoints(trial_folder)
     while found:
         try:
@@ -398,12 +398,12 @@ def loadable_checkpoints(trial_folder: Path) -> list[SavedCheckpoint]:
 
 
 def best_checkpoint(trial_folder: Path) -> SavedCheckpoint | None:
-    """Return the checkpoint with the highest mean return so far, if there is one."""
+    """Return the checkpoint with the highest mean return so far; None if there is none."""
     link = trial_folder / BEST
     return read_checkpoint(link.resolve()) if link.exists() else None
 
 
 def newest_checkpoint(trial_folder: Path) -> SavedCheckpoint | None:
-    """Return the whole checkpoint of the highest iteration on disk, if there is one."""
-    newest_first = reversed(folders_of_trial(trial_folder))  # those that are kept are older
+    """Return the complete checkpoint of the highest iteration; None if there is none."""
+    newest_first = reversed(folders_of_trial(trial_folder))  # those in `KEPT` are older
     return next((found for folder in newest_first if (found := read_checkpoint(folder))), None)

@@ -1,9 +1,9 @@
-"""What a checkpoint says about itself.
+"""The record of a checkpoint, which tells its contents and origin and detects damage.
 
-Beside RLlib's own files every checkpoint has a `record.yaml`, made to be read: its format, the last
-result, the versions and the code that wrote it, the whole resolved config, and the size and digest
-of each file. The sizes tell at once a checkpoint that was copied to its end from one that was cut
-short; the digests, compared when it is loaded, tell damage. The last line is the record's own
+Besides RLlib's own files, every checkpoint has a human-readable `record.yaml` with its format, the
+last result, the versions and the code that wrote it, the complete resolved config, and the size and
+digest of each file. Sizes quickly detect a checkpoint that was only partly written or copied;
+digests, which are compared when it is loaded, detect damage. The last line is the record's own
 digest.
 """
 
@@ -24,22 +24,21 @@ from rllib_minestudio.foundation.files import SmallFileError, read_text, read_ya
 from rllib_minestudio.foundation.options import is_integer, is_number, shown
 from rllib_minestudio.foundation.provenance import DISTRIBUTION, versions
 
-# --------------------------------------------------------- which format a checkpoint's record names
-# This version reads its own, and refuses all others.
+# --------------------------------------------------------------------------- format of a checkpoint
 
 FORMAT = 1
-"""Of checkpoints; whatever makes the next version read them differently raises it."""
+"""Version of the checkpoint format; others are refused. A change to what is read increments it."""
 
 
 def check_format(file: Path, facts: Mapping[str, Any]) -> None:
-    """See whether a record is of the format that this version reads.
+    """Check that a record has the format that this version reads.
 
     Args:
-        file: The record's.
-        facts: What it says; what is wrong with anything but the format is left to others.
+        file: The record's path.
+        facts: Its contents, of which only the format is checked.
 
     Raises:
-        CheckpointFormatError: It is of another format, or names none.
+        CheckpointFormatError: The format is another one, or missing.
     """
     found = facts.get("format")
     if is_integer(found) and found == FORMAT:
@@ -71,15 +70,15 @@ class CheckpointRecord:
     """The contents of `record.yaml`.
 
     Attributes:
-        saved_at: When, in UTC, as ISO 8601.
-        result: The last result before, without its config (`training_iteration`, ...).
+        saved_at: Time of saving in UTC, as ISO 8601.
+        result: The last result before saving, without its config (`training_iteration`, ...).
         versions: Package -> version.
         code: `provenance.code_identity()` of this package's checkout.
         numerics: Revision of the learner's numerics (`provenance.NUMERICS`).
-        config: Every option of the algorithm, as plain data.
-        files: Path inside the folder -> size in bytes, the record itself left out.
+        config: All options of the algorithm, as plain data.
+        files: Path inside the folder -> size in bytes, without the record itself.
         digests: Path inside the folder -> SHA-256 of the file.
-        format: Of the checkpoint (`record_format.FORMAT`).
+        format: Format of the checkpoint (`FORMAT`).
     """
 
     format: int = FORMAT
@@ -94,7 +93,7 @@ class CheckpointRecord:
 
     @property
     def iteration(self) -> int:
-        """Training iterations behind the checkpoint."""
+        """Number of training iterations before the checkpoint."""
         return int(self.result.get("training_iteration", 0))
 
     @property
@@ -106,21 +105,21 @@ class CheckpointRecord:
 
 
 def save_record(folder: Path, record: CheckpointRecord) -> None:
-    """Write a record, the last file of its checkpoint, with its own digest."""
+    """Write a record with its own digest, as the last file of its checkpoint."""
     text = yaml.dump(asdict(record), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
     write_whole(folder / RECORD_FILE, with_own_digest(text))
 
 
 def with_own_digest(text: str) -> str:
-    """Add to a record's text the line that tells whether it is still the same."""
+    """Append the line with the text's own digest to a record's text."""
     return f"{text}{_OWN_DIGEST}{hashlib.sha256(text.encode()).hexdigest()}\n"
 
 
 def read_record(folder: str | os.PathLike[str]) -> CheckpointRecord:
-    """Read a checkpoint's record and compare its files with it.
+    """Read a checkpoint's record, and compare the sizes of the files with it.
 
     Raises:
-        CheckpointError: There is no record, or the folder does not hold what it says.
+        CheckpointError: There is no record, or a file is missing or has another size.
     """
     folder = Path(folder)
     file = folder / RECORD_FILE
@@ -143,16 +142,16 @@ def read_record(folder: str | os.PathLike[str]) -> CheckpointRecord:
 
 
 def parse_record(file: Path) -> CheckpointRecord:
-    """Read a record alone, wherever it lies.
+    """Read a record without looking at its checkpoint's files.
 
     Raises:
-        CheckpointError: It is not one, or damaged.
-        CheckpointFormatError: It is of another format.
+        CheckpointError: It is not a record, or is damaged.
+        CheckpointFormatError: It has another format.
     """
     try:
         facts = read_yaml(file, _LARGEST_RECORD)
         if not isinstance(facts, dict):
-            raise SmallFileError("it is no mapping")
+            raise SmallFileError("it is not a mapping")
         check_format(file, facts)
         record = CheckpointRecord(**facts)
         _check_record(record, read_text(file, _LARGEST_RECORD))
@@ -162,31 +161,31 @@ def parse_record(file: Path) -> CheckpointRecord:
 
 
 def _check_record(record: CheckpointRecord, text: str) -> None:
-    """Compare a record with its own digest, and see whether its parts are what they should be.
+    """Compare a record with its own digest, and check its parts.
 
     Raises:
-        SmallFileError: They are not.
+        SmallFileError: The record is damaged.
     """
     body, mark, own = text.rpartition(_OWN_DIGEST)
     if mark and own.strip() != hashlib.sha256(body.encode()).hexdigest():
-        raise SmallFileError("its text is not the one that was written")
+        raise SmallFileError("its text has changed since it was written")
     if not mark:
         raise SmallFileError("its last line is missing")
     parts = (record.result, record.versions, record.code, record.config, record.files)
     if not all(isinstance(part, dict) for part in (*parts, record.digests)):
-        raise SmallFileError("its parts are no mappings")
+        raise SmallFileError("its parts are not mappings")
     for name, size in record.files.items():
         if not isinstance(size, int) or Path(name).is_absolute() or ".." in Path(name).parts:
             raise SmallFileError(f"it lists the file {name!r}, which cannot be one of its own")
 
 
 def check_digests(folder: str | os.PathLike[str]) -> None:
-    """Compare every file of a checkpoint that is about to be loaded with its record.
+    """Compare all files of a checkpoint with its record, before it is loaded.
 
-    Those without a record, which RLlib wrote by itself, are loaded unchecked; one log line says so.
+    Checkpoints without a record, which RLlib alone wrote, are not checked; a warning says so.
 
     Raises:
-        CheckpointError: A file is missing, or not as it was written.
+        CheckpointError: A file is missing or has changed.
     """
     folder = Path(folder)
     if not (folder / RECORD_FILE).is_file():
@@ -196,7 +195,7 @@ def check_digests(folder: str | os.PathLike[str]) -> None:
     for name in record.files:
         if digest_of(folder / name) != record.digests.get(name):
             raise CheckpointError(
-                f"{str(folder)!r} is damaged: {name} is not as it was written (its SHA-256 "
+                f"{str(folder)!r} is damaged: {name} has changed since it was written (its SHA-256 "
                 "differs). Take another checkpoint, or copy this one again."
             )
 
@@ -205,7 +204,7 @@ def digest_of(path: Path) -> str:
     """Return a file's SHA-256.
 
     Raises:
-        OSError: It is missing, or cannot be read.
+        OSError: It does not exist or cannot be read.
     """
     with path.open("rb") as file:
         found = hashlib.sha256()

@@ -1,11 +1,11 @@
-"""Reading files of tensors: safetensors, and what `torch.save` writes, bounded before it is read.
+"""Reading files of tensors, with sizes checked before memory is allocated.
 
-Safetensors are numbers behind a table of contents. What `torch.save` writes is a pickle and
-numbers; torch reads it without running anything (`weights_only`), but takes its word for sizes.
-RLlib's `module_state.pkl` is a pickle of arrays. But for pickles the numbers stay on disk until
-somebody looks at them, so that names and shapes cost nothing more than the table of contents.
+A safetensors file is a table of contents followed by numbers. `torch.save` writes a pickle and
+numbers; torch reads them without running code (`weights_only`), but trusts the sizes in the pickle.
+RLlib's `module_state.pkl` is a pickle of arrays. Except in the latter, numbers stay on disk until
+they are accessed, so that names and shapes cost no more than reading the table of contents.
 
-The one file of `checkpoints` that knows torch, imported when tensors are asked for.
+This is the only file of `checkpoints` that uses torch; it is imported when tensors are needed.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ from rllib_minestudio.errors import CheckpointMismatchError
 from rllib_minestudio.foundation.pickles import Inert, load_plain, scan
 
 Tensors = Mapping[str, Tensor]
-"""A state dict: names to tensors, on the CPU."""
+"""A state dict: name -> tensor on the CPU."""
 
 PREFIXES = ("", "mine_policy.", "module.", "network.", "_orig_mod.")
-"""What may stand before every name: of Lightning, DistributedDataParallel, RLlib, torch.compile."""
+"""Possible prefixes of all names, from Lightning, DistributedDataParallel, RLlib, torch.compile."""
 
 LANDMARK = "net.final_ln.weight"
-"""A name that every VPT policy has; it tells the prefix."""
+"""A name in every VPT policy, from which the prefix is found."""
 
 _LARGEST_HEADER = 16 * 1024**2
-"""Bytes of a table of contents; that of VPT 3x has fifty thousand."""
+"""Limit on the bytes of a table of contents; that of VPT 3x has fifty thousand."""
 
 _PICKLE_BUDGET = 32 * 1024**2
-"""Bytes of Python objects in a file of tensors: names, shapes, a few settings."""
+"""Limit on the bytes of Python objects in a file of tensors: names, shapes, a few settings."""
 
 _LEGACY_PICKLES = 5
-"""Files of `torch.save` before version 1.6 begin with so many; see torch's `_legacy_save`."""
+"""Number of pickles at the start of files from `torch.save` before 1.6; see its `_legacy_save`."""
 
 
 def read_tensors(path: Path) -> Tensors:
-    """Read the state dict in a file of any format, under its plain names.
+    """Read the state dict in a file of any format, without prefixes in its names.
 
     Raises:
-        CheckpointMismatchError: It is missing, damaged, or holds something else.
+        CheckpointMismatchError: The file is missing, damaged, or holds something else.
     """
     if not path.is_file():
         raise CheckpointMismatchError(f"weights {str(path)!r} do not exist.")
@@ -87,7 +87,7 @@ def _check_header(path: Path) -> None:
 
 
 def _read_arrays(path: Path) -> Any:
-    """Read the arrays in a pickle of RLlib's; whatever else it holds is left out."""
+    """Read only the arrays in a pickle of RLlib's."""
     content = load_plain(path)
     if not isinstance(content, Mapping):
         return content
@@ -109,7 +109,7 @@ def _read_torch(path: Path) -> Any:
             is_zip = torch.serialization._is_zipfile(file)
         (_check_zip if is_zip else _check_legacy)(path)
         return _load(path, is_zip)
-    # What torch.load raises on damaged files ranges from AttributeError to zlib's.
+    # On damaged files, torch.load raises anything from AttributeError to zlib's errors.
     except Exception as error:
         reason = str(error).strip().partition("\n")[0]
         raise CheckpointMismatchError(
@@ -118,7 +118,7 @@ def _read_torch(path: Path) -> Any:
 
 
 def _check_zip(path: Path) -> None:
-    """Refuse archives that are larger in memory than on disk; torch compresses nothing."""
+    """Refuse archives that are larger in memory than on disk; torch's are never compressed."""
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
         if any(member.compress_type != zipfile.ZIP_STORED for member in members):
@@ -143,16 +143,16 @@ def _load(path: Path, is_zip: bool) -> Any:
     except pickle.UnpicklingError:
         if not is_zip:
             raise
-    # Lightning stores settings beside the weights; what they are made of is not needed.
+    # Lightning stores settings beside the weights; their classes are not needed.
     names = torch.serialization.get_unsafe_globals_in_checkpoint(path)
     with torch.serialization.safe_globals([(Inert, name) for name in names]):
         return torch.load(path, map_location="cpu", weights_only=True, mmap=is_zip)
 
 
 def _check_sizes(tensors: Mapping[str, Tensor], path: Path) -> None:
-    """Refuse tensors that are larger than their file: they repeat a few numbers for ever.
+    """Refuse tensors that are larger than their file because they repeat a few numbers.
 
-    Whoever copies them, or builds the network that they belong to, would run out of memory.
+    Copying them, or building their network, would exhaust the memory.
     """
     size = path.stat().st_size
     if any(tensor.layout != torch.strided for tensor in tensors.values()):
@@ -165,7 +165,7 @@ def _check_sizes(tensors: Mapping[str, Tensor], path: Path) -> None:
 
 
 def _without_prefix(state: Any, path: Path) -> dict[str, Tensor]:
-    """Unwrap a state dict; keeps only tensors and only those under the policy's prefix."""
+    """Unwrap a state dict, and keep only the tensors under the policy's prefix."""
     if isinstance(state, Mapping) and isinstance(state.get("state_dict"), Mapping):
         state = state["state_dict"]
     if not isinstance(state, Mapping) or not any(isinstance(v, Tensor) for v in state.values()):

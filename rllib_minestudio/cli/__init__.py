@@ -1,1 +1,1 @@
-"""The `rllib` command: one module per subcommand, and what they share."""
+"""The `rllib` command: a module per subcommand, and the code they share."""

@@ -1,4 +1,4 @@
-"""`rllib benchmark`: its subcommands, and `list` among them."""
+"""`rllib benchmark`: its subcommands, of which `list` is implemented here."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from rllib_minestudio.foundation.console import stdout
 from rllib_minestudio.foundation.options import Flag, broken_rule, option
 
 DESCRIPTION = """\
-Play suites of tasks with conditions that a program decides.
+Play suites of tasks whose success is decided by a program.
 
 SUITE is the name of a suite that comes with the package, such as minestudio or minestudio-simple,
-or a folder of task files of your own (docs/benchmark.md says what is in one).
+or a folder of your own task files (docs/benchmark.md describes their format).
 """
 
 EXAMPLES = """\
@@ -28,23 +28,27 @@ examples:
 """
 
 _LIST_DESCRIPTION = """\
-List suites with how many of their tasks the engine has, or the tasks of some suites: the category,
-the time limit in steps, the condition of success, what the engine lacks for it, and whether a
-scripted solution is shipped.
+List suites with how many of their tasks the engine supports, or the tasks of some suites: the
+category, the time limit in steps, the condition of success, what the engine lacks for it, and
+whether a scripted solution is shipped.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class ListRequest:
-    """Which suites or tasks are listed, and how."""
+    """Options of `rllib benchmark list`."""
 
     suites: tuple[str, ...] = option(
-        (), "A suite's name or folder. Default: all, summed.", Flag("SUITE", is_positional=True)
+        (),
+        "A suite's name or folder. Default: a summary of all suites.",
+        Flag("SUITE", is_positional=True),
     )
     tasks: str | None = option(
         None, 'Only tasks whose names fit, such as "collect_*".', Flag("PATTERN")
     )
-    engine: str = option("voxel", "The game that is meant.", choices=("voxel", "minecraft"))
+    engine: str = option(
+        "voxel", "The engine for which tasks are listed.", choices=("voxel", "minecraft")
+    )
     json: bool = option(False, "Print everything as JSON.")
 
 
@@ -62,7 +66,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
         _list,
     )
     for name, line, module in (
-        ("run", "play the tasks of a suite and sum them up", benchmark_run),
+        ("run", "play the tasks of a suite and summarise them", benchmark_run),
         ("compare", "compare two runs, paired by task and episode", benchmark_compare),
     ):
         module.add_parser(
@@ -77,7 +81,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
 
 
 def _list(request: ListRequest) -> int:
-    """Print suites or tasks; returns the exit status."""
+    """Print suites or tasks, and return the exit status."""
     from rllib_minestudio.benchmark import report
     from rllib_minestudio.benchmark.task import find_suites, load_suite
 

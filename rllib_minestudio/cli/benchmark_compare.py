@@ -28,7 +28,7 @@ examples:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonRequest:
-    """Which runs are compared, and where the comparison is written."""
+    """Options of `rllib benchmark compare`."""
 
     first: str = option(
         MISSING, "Folder of the first run's results.", Flag("A", is_positional=True)
@@ -45,7 +45,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(request: ComparisonRequest) -> int:
-    """Print the comparison; returns the exit status."""
+    """Print the comparison, and return the exit status."""
     from rllib_minestudio.benchmark.report import comparison_table
     from rllib_minestudio.benchmark.results import BenchmarkResults, compare_benchmarks
 

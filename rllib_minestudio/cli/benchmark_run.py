@@ -1,4 +1,4 @@
-"""`rllib benchmark run`, and what it prints."""
+"""`rllib benchmark run` and its output."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from rllib_minestudio.benchmark.results import TaskResult
 
 DESCRIPTION = f"""\
-Play the tasks of a suite and sum them up.
+Play the tasks of a suite and summarise them.
 
-Every task is played in the same worlds by every player: they derive from --seed and the episode's
-number alone. Each task is kept as it ends, so that the same command goes on after an interruption.
-A task that the engine does not have is listed with the reason and counts nowhere; one that cannot
-be played does not stop the others, and makes the exit status 1. The results are printed, and saved
-as benchmark.json and benchmark.html.
+Every player plays a task in the same worlds, which depend only on --seed and the episode's number.
+Results are saved after each task, so that the same command continues after an interruption. A task
+that the engine does not support is listed with the reason and not counted; one that fails does not
+stop the others, and makes the exit status 1. The results are printed, and saved as benchmark.json
+and benchmark.html.
 
 PLAYER is a CHECKPOINT, or the name of a script, which needs no network:
   solution         plays each task's scripted solution, where one is shipped
@@ -34,7 +34,7 @@ PLAYER is a CHECKPOINT, or the name of a script, which needs no network:
   FILE                        an experiment file: the weights that training would start from, such
                               as those of MineStudio
   MODULE:FUNCTION             a function that makes an agent of your own (docs/agents.md): its
-                              module is imported, and so is run
+                              module is imported, which runs its code
 """
 
 EXAMPLES = """\
@@ -78,7 +78,7 @@ def _run(request: BenchmarkRequest) -> int:
 
 
 def _print_marked(marked: Sequence[TaskResult]) -> None:
-    """Say why tasks are marked, those with the same reason together."""
+    """Print why tasks are marked, grouped by reason."""
     reasons: dict[str, list[str]] = {}
     for task in marked:
         reasons.setdefault(str(task.reason), []).append(task.name)

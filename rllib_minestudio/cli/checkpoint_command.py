@@ -1,4 +1,4 @@
-"""`rllib checkpoint`: what the checkpoints of a run are, and what one of them was made with."""
+"""`rllib checkpoint`: lists the checkpoints of a run, or shows one and what it was made with."""
 
 import argparse
 from dataclasses import MISSING, dataclass
@@ -16,15 +16,15 @@ from rllib_minestudio.foundation.console import stderr, stdout
 from rllib_minestudio.foundation.options import Flag, option
 
 IS_DAMAGED = 1
-"""Exit status where a checkpoint is not whole, as `rllib model info` has it."""
+"""Exit status if a checkpoint is incomplete, the same as in `rllib model info`."""
 
 DESCRIPTION = """\
-Look at checkpoints. PATH is a checkpoint, or a folder with some: a trial, a run, the results.
-PATH/latest is the one among them that was saved last, PATH/best the one with the highest mean
-return.
+Inspect checkpoints. PATH is a checkpoint, or a folder that contains some: a trial, a run, the
+results. PATH/latest is the one among them that was saved last, PATH/best the one with the highest
+mean return.
 
-One checkpoint is compared with its record, and shown with its result, versions, code and config;
-of a folder the checkpoints are listed, oldest first.
+A single checkpoint is compared with its record, and shown with its result, versions, code and
+config. The checkpoints in a folder are listed, oldest first.
 """
 
 EXAMPLES = """\
@@ -37,12 +37,12 @@ examples:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckpointInfoRequest:
-    """Which checkpoints are looked at, and how much of them is shown."""
+    """Options of `rllib checkpoint info`."""
 
     path: str = option(
-        MISSING, "A checkpoint, or a folder with some.", Flag("PATH", is_positional=True)
+        MISSING, "A checkpoint, or a folder that contains some.", Flag("PATH", is_positional=True)
     )
-    all: bool = option(False, "Print the whole record as YAML, each option included.")
+    all: bool = option(False, "Print the whole record as YAML, including all options.")
 
 
 def add_parser(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +50,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="checkpoint_command", required=True, metavar="COMMAND")
     info = commands.add_parser(
         "info",
-        help="print iteration, steps, return, versions, code and config; or list a folder's",
+        help="print iteration, steps, return, versions, code and config, or list a folder's",
         description=DESCRIPTION,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -63,7 +63,7 @@ def run(request: CheckpointInfoRequest) -> int:
 
     Raises:
         CheckpointError: There is no checkpoint.
-        CheckpointMismatchError: `latest` or `best` names none.
+        CheckpointMismatchError: `latest` or `best` names no checkpoint.
     """
     folder = Path(request.path)
     if not folder.is_dir() and folder.name in (BEST, LATEST):
@@ -82,7 +82,7 @@ def _show(folder: Path, record: Any) -> None:
     size = sum(record.files.values()) / 1e6
     code = record.code.get("commit", "not under git")
     facts = {
-        "checkpoint": f"{folder} ({len(record.files)} files, {size:,.1f} MB, whole)",
+        "checkpoint": f"{folder} ({len(record.files)} files, {size:,.1f} MB, complete)",
         **_facts(record),
         "saved": record.saved_at,
         "versions": ", ".join(f"{name} {version}" for name, version in record.versions.items()),
@@ -108,7 +108,7 @@ def _facts(record: Any) -> dict[str, str]:
 
 
 def _not_default(config: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that are not MineStudioPPO's defaults."""
+    """Return the options that differ from MineStudioPPO's defaults."""
     from rllib_minestudio.algorithms import MineStudioPPOConfig
     from rllib_minestudio.algorithms.saving import resolved_options
 
@@ -142,7 +142,7 @@ def _list(folder: Path) -> int:
         except CheckpointError as error:
             damaged.append(error)
             is_whole = isinstance(error, CheckpointFormatError)
-            state = "of another format" if is_whole else "not whole"
+            state = "of another format" if is_whole else "incomplete"
             stdout.print(_row(name, "-", "-", "-", state))
             continue
         best = " best" if _is_best(checkpoint) else ""

@@ -1,4 +1,4 @@
-"""`rllib doctor`: what works on this machine, and how to make the rest work."""
+"""`rllib doctor`: reports what works on this machine, and how to fix the rest."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from rllib_minestudio.foundation.options import option
 from rllib_minestudio.foundation.provenance import DISTRIBUTION
 
 NOT_WELL = 1
-"""Exit status when something that is needed does not work."""
+"""Exit status if something that is needed does not work."""
 
 DESCRIPTION = """\
-Try out what works on this machine, and say how to fix what does not.
+Test what works on this machine, and report how to fix what does not.
 
-Every check runs in a process of its own, with a time limit, and never prompts. The exit
+Every check runs in its own process, with a time limit, and never prompts. The exit
 status is 0 if everything that --engine needs works, else 1.
 """
 
@@ -35,7 +35,7 @@ examples:
 
 @dataclass(frozen=True, kw_only=True)
 class DoctorRequest:
-    """What is looked at, and how it is shown."""
+    """Options of `rllib doctor`."""
 
     engine: str = option(
         "voxel",

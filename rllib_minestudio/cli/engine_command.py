@@ -1,4 +1,4 @@
-"""`rllib engine`: puts an engine where MineStudio looks for one, its own or the embedded one."""
+"""`rllib engine`: installs MineStudio's or the embedded engine where MineStudio looks for one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ examples:
 
 @dataclass(frozen=True, kw_only=True)
 class InstallRequest:
-    """Which engine is put where."""
+    """Options of `rllib engine install`."""
 
     embedded: bool = option(
         False, "The embedded engine, which needs no Java.", Flag(is_alternative=True)
@@ -60,7 +60,7 @@ def install(request: InstallRequest) -> int:
     """Run `rllib engine install` and return the exit status.
 
     Raises:
-        EngineError: If the engine cannot be put there.
+        EngineError: The engine cannot be installed there.
     """
     from rllib_minestudio.env.voxel.server import launcher
     from rllib_minestudio.experiments.ray_session import compile_kernels
@@ -80,11 +80,11 @@ def install(request: InstallRequest) -> int:
 
 
 def _download(directory: Path) -> None:
-    """Let MineStudio download its engine, unless there is one.
+    """Let MineStudio download its engine, unless it is there already.
 
     Raises:
-        EngineError: If its package is not installed, the embedded engine is in the folder, or the
-            download fails.
+        EngineError: MineStudio's package is not installed, the embedded engine is in the folder, or
+            the download fails.
     """
     from rllib_minestudio.env.backends.minecraft import compat
     from rllib_minestudio.env.voxel.server import launcher

@@ -9,22 +9,22 @@ from rllib_minestudio.cli.flags import add_flags, warn_if_deterministic
 from rllib_minestudio.experiments.evaluate_checkpoint import EvaluationRequest, evaluate_checkpoint
 
 DESCRIPTION = f"""\
-Play whole episodes with the policy of a checkpoint and sum them up.
+Play whole episodes with the policy of a checkpoint and summarise them.
 
 A fixed set of episodes is played to its end, so that short ones do not count for more. Their
 worlds and the policy's random numbers derive from --seed alone: two checkpoints meet the same
 worlds, and the number of workers changes nothing. A summary with the success rate, its 95 %
 interval and a table per task is printed, and saved as summary.json and summary.html.
 
-The policy is read without unpickling. Checkpoints without policy/playing.yaml, as where options of
-the environment are objects, are unpickled, which can run arbitrary code: evaluate only those that
-you trust.
+The policy is read without unpickling. Checkpoints without policy/playing.yaml, for example because
+options of the environment are objects, are unpickled, which can run arbitrary code: evaluate only
+those that you trust.
 
 {HELP}\
   FILE                        an experiment file: the weights that training would start from, such
                               as those of MineStudio or OpenAI
   MODULE:FUNCTION             a function that makes an agent of your own (docs/agents.md): its
-                              module is imported, and so is run; it plays in processes of its own
+                              module is imported, which runs its code; it plays in its own processes
 """
 
 EXAMPLES = """\

@@ -1,13 +1,13 @@
-"""A command's flags are the fields of its request, each declared once by `option()`.
+"""Command-line flags, derived from the fields of a command's request and declared by `option()`.
 
     @dataclass(frozen=True, kw_only=True)
     class PlayRequest:
         task: Path = option(MISSING, "An experiment file.", Flag("TASK", is_positional=True))
         episodes: int = option(1, "How many are played.", least=1, most=MANY)
 
-`add_flags` adds them to a parser, with their help, and `request_from` builds the request. argparse
-only tells flags from values: every value is judged by its option's bounds, so that all that is
-wrong is said at once, in the words in which experiment files are refused.
+`add_flags` adds the flags and their help to a parser, and `request_from` builds the request.
+argparse only separates flags from values. Values are checked against the options' bounds, so that
+all problems are reported at once, in the same words as for experiment files.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _METAVARS = {int: "N", float: "X", Path: "PATH"}
 
 @dataclass(frozen=True)
 class DeclaredFlag:
-    """A flag of a command, or a word that it takes without a name.
+    """A flag or positional argument of a command.
 
     Attributes:
         option: The field that declares it.
         kind: Type of its value.
-        is_nullable: Whether it may be left out for lack of a default.
-        group: The request's mapping that it is a key of; "": it is a field of the request.
+        is_nullable: Whether the value may be None.
+        group: Field of the request whose mapping has it as a key; "" if it is a field itself.
     """
 
     option: Field
@@ -61,7 +61,7 @@ class DeclaredFlag:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What is written before its value; nothing before a positional one."""
+        """The flag's names on the command line; empty for a positional argument."""
         flag = flag_of(self.option)
         if flag.is_positional or flag.names:
             return flag.names
@@ -69,13 +69,13 @@ class DeclaredFlag:
 
     @property
     def metavar(self) -> str:
-        """What stands for its value in the help."""
+        """The placeholder of its value in the help."""
         choices = bounds_of(self.option).choices
         named = "{" + ",".join(choices) + "}" if choices else _METAVARS.get(self.kind, "TEXT")
         return flag_of(self.option).metavar or named
 
     def add_to(self, parser: argparse._ActionsContainer) -> None:
-        """Declare it to argparse."""
+        """Add it to an argparse parser."""
         default = default_of(self.option)
         given: dict[str, Any] = {"help": help_of(self.option).replace("%", "%%")}
         if self.kind is bool:
@@ -89,7 +89,7 @@ class DeclaredFlag:
         parser.add_argument(*(self.names or [self.destination]), **given)
 
     def _words(self) -> dict[str, str]:
-        """Return argparse's arguments that say how many words the value is."""
+        """Return argparse's arguments for the number of words of the value."""
         is_required = default_of(self.option) is MISSING
         if flag_of(self.option).takes_several:
             return {"nargs": "+"}
@@ -103,13 +103,13 @@ class DeclaredFlag:
         return tuple(value) if isinstance(value, list) else value
 
     def problems(self, value: Any) -> list[str]:
-        """Say what is wrong with a value, if anything is."""
+        """Return what is wrong with a value, one sentence per problem."""
         name = self.names[0] if self.names else self.metavar
         return value_problems(name, value, self.kind, self.is_nullable, bounds_of(self.option))
 
 
 def flags_of(request: type) -> Iterator[DeclaredFlag]:
-    """The flags that a request declares, those of its mappings in their place."""
+    """Yield the flags that a request declares, including the keys of its mappings."""
     for option in filter(is_option, fields(request)):
         group = group_of(option)
         if group is None:
@@ -122,12 +122,12 @@ def flags_of(request: type) -> Iterator[DeclaredFlag]:
 def add_flags(
     parser: argparse.ArgumentParser, request: type[Request], run: Callable[[Request], int]
 ) -> None:
-    """Give a command the flags of its request.
+    """Add the flags of a request to a command.
 
     Args:
-        parser: The command's.
-        request: A dataclass.
-        run: Does what is asked for, and returns the exit status.
+        parser: The command's parser.
+        request: The request's dataclass.
+        run: Executes a request, and returns the exit status.
     """
     alternatives: argparse._ActionsContainer | None = None
     for flag in flags_of(request):
@@ -143,7 +143,7 @@ def request_from(parsed: argparse.Namespace) -> Any:
     """Build the request of the command that was parsed.
 
     Raises:
-        InvalidOptionsError: Values are out of bounds; lists all problems.
+        InvalidOptionsError: Values are out of bounds; all problems are listed.
     """
     given: dict[str, Any] = {}
     problems = []
@@ -158,20 +158,20 @@ def request_from(parsed: argparse.Namespace) -> Any:
 
 
 def shown_default(default: Any) -> str:
-    """Return a default as help and docs show it; "" where a flag's sentence says what is meant."""
+    """Return a default as help and docs show it; "" if the flag's description covers it."""
     if default is None or isinstance(default, bool) or default in (MISSING, (), [], ""):
         return ""
     return f"{default:g}" if isinstance(default, float) else str(default)
 
 
 def help_of(option: Field) -> str:
-    """Return what an option does, and its default."""
+    """Return an option's help: its description and default."""
     shown = shown_default(default_of(option))
     return sentence_of(option) + (f" Default: {shown}." if shown else "")
 
 
 def _reader(kind: type) -> Callable[[str], Any]:
-    """Return what reads a value of some type; what it cannot read it leaves to be judged."""
+    """Return a parser for a type; it returns invalid text unchanged, for the bounds to refuse."""
     if kind not in (int, float, Path):
         return str
 
@@ -184,25 +184,27 @@ def _reader(kind: type) -> Callable[[str], Any]:
     return read
 
 
-# --------------------------------------- argparse's parser, which also says what was probably meant
+# ----------------------------------------------------- an argparse parser that suggests corrections
 
 INVALID_CHOICE = re.compile(r"invalid choice: '(?P<word>.*)' \(choose from (?P<valid>.*)\)$")
-"""As argparse complains about a word that is no command."""
+"""argparse's message about an unknown command."""
 
 
 class Parser(argparse.ArgumentParser):
-    """Adds the nearest command or option to complaints; its subparsers are of this class, too."""
+    """A parser that suggests the nearest command or option in errors, and so do its subparsers.
+
+    Options cannot be abbreviated: --seed 3 must not be taken for --seeds 3.
+    """
 
     correction: Callable[[Sequence[str]], str] | None = None
-    """Given this parser's words, says in a sentence which command was meant; "" if they may be
-    right. For mistakes that are expected, and for which argparse has only its usage."""
+    """Returns a sentence with the command that was meant, given this parser's words; "" if they may
+    be right. For common mistakes to which argparse would only print its usage."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        """Take argparse's arguments; options are not abbreviated: --seed 3 is not --seeds 3."""
         super().__init__(*arguments, **{"allow_abbrev": False, **options})
 
     def error(self, message: str) -> NoReturn:
-        """Print usage and complaint to standard error, and exit with status 2."""
+        """Print usage and error to standard error, and exit with status 2."""
         if found := INVALID_CHOICE.search(message):
             valid = [word.strip(" '") for word in found["valid"].split(",")]
             message = f"{message}.{did_you_mean(found['word'], valid)}"
@@ -211,7 +213,7 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Parse what is known, and note which options there are, those of a subparser included."""
+        """Parse known arguments, and note which options exist, including a subparser's."""
         if self.correction is not None and args and (sentence := self.correction(args)):
             self.exit(2, f"{self.prog}: error: {sentence}\n")
         parsed, unknown = super().parse_known_args(args, namespace)
@@ -221,7 +223,7 @@ class Parser(argparse.ArgumentParser):
     def parse_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> argparse.Namespace:
-        """Parse all words; those that are no option end the program, with a hint."""
+        """Parse all words; unknown ones end the program with a hint."""
         parsed, unknown = self.parse_known_args(args, namespace)
         if unknown:
             hint = _hint(unknown, parsed.known)
@@ -231,16 +233,16 @@ class Parser(argparse.ArgumentParser):
 
 
 def _hint(unknown: Sequence[str], known: Sequence[str]) -> str:
-    """Name the option that was meant, or say that `--set` is for those of the experiment.
+    """Return which option was probably meant, and that options of the experiment need `--set`.
 
     Args:
-        unknown: What argparse could not place; it begins with an option, or there is no hint.
+        unknown: The words unknown to argparse; there is a hint only if the first is an option.
         known: The command's options.
     """
     option, _, value = unknown[0].partition("=")
     if not option.startswith("--"):
         return ""
-    # Without the dashes, which would make all options alike.
+    # Compared without the dashes, which would make all options similar.
     hint = did_you_mean(option[2:], [name[2:] for name in known]).replace("mean '", "mean '--")
     if "--set" in known:
         value = value or (unknown[1] if len(unknown) > 1 else "VALUE")
@@ -248,7 +250,7 @@ def _hint(unknown: Sequence[str], known: Sequence[str]) -> str:
     return hint
 
 
-# --------------------------------------------------------------------- what `--deterministic` costs
+# ----------------------------------------------------------------- the warning of `--deterministic`
 
 WARNING = (
     "warning: --deterministic takes the most probable action of every step. VPT is trained to be "
@@ -260,6 +262,6 @@ WARNING = (
 
 
 def warn_if_deterministic(deterministic: bool) -> None:
-    """Say what the option costs, if it is given."""
+    """Print `WARNING` if actions are deterministic."""
     if deterministic:
         stderr.print(WARNING, style="yellow", markup=False)

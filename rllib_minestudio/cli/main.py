@@ -27,13 +27,13 @@ from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
 from rllib_minestudio.foundation.console import stderr
 
 BAD_INPUT = 2
-"""Exit status for anything the user can put right, as argparse has it."""
+"""Exit status for errors that the user can fix, as in argparse."""
 
 INTERRUPTED = 130
-"""Exit status after Ctrl-C, as shells have it."""
+"""Exit status after Ctrl-C, as in shells."""
 
 LONGEST = 4000
-"""Characters of one message: a wrong value may itself be a megabyte."""
+"""Limit on the characters of a message, which may quote a value of a megabyte."""
 
 DESCRIPTION = """\
 Train agents in Minecraft with Ray RLlib.
@@ -48,16 +48,16 @@ COMMANDS: dict[str, tuple[str, ModuleType]] = {
     "warmup": ("compile engine and convolutions, once per machine", warmup_command),
     "play": ("watch an agent play a task", play_command),
     "evaluate": ("measure how well a checkpoint plays, and record it", evaluate_command),
-    "benchmark": ("play suites of tasks, and compare what came of it", benchmark_command),
+    "benchmark": ("play suites of tasks, and compare the results", benchmark_command),
     "convert": ("translate a MineStudio config into an experiment file", convert),
-    "doctor": ("say what works on this machine, and how to fix the rest", doctor_command),
+    "doctor": ("report what works on this machine, and how to fix the rest", doctor_command),
     "record": ("record demonstrations of a scripted agent", record_command),
     "engine": ("let MineStudio's package play on the embedded engine", engine_command),
-    "checkpoint": ("list checkpoints, or say what one was made with", checkpoint_command),
+    "checkpoint": ("list checkpoints, or show what one was made with", checkpoint_command),
     "model": ("inspect weights, or convert them", model_command),
 }
-"""Each command's line in the overview and its module, which has DESCRIPTION, EXAMPLES and
-add_parser. The modules import what they need when they run, so that `--help` is quick."""
+"""Command -> (its line in the overview, its module with DESCRIPTION, EXAMPLES and add_parser). The
+modules import what they need only when they run, so that `--help` is fast."""
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -84,21 +84,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status.
 
     Args:
-        arguments: Words after `rllib`; None takes them from the process. Without any, the help is
-            printed: that is no mistake, and the status is 0.
+        arguments: Words after `rllib`; None takes them from the process. Without any words, the
+            help is printed, and the status is 0.
     """
     _take_any_name()
     words = sys.argv[1:] if arguments is None else arguments
     parsed = build_parser().parse_args(words or ["--help"])
     try:
         status: int = parsed.run(request_from(parsed))
-        sys.stdout.flush()  # here, where a full disk can still be reported
+        sys.stdout.flush()  # while a full disk can still be reported
         return status
     except KeyboardInterrupt:
         stderr.print("interrupted")
         return INTERRUPTED
     except BrokenPipeError:
-        sys.stdout = None  # the reader has gone; Python would complain at exit
+        sys.stdout = None  # the reader is gone, and Python would report that at exit
         return BAD_INPUT
     except Exception as error:
         for sentence in _sentences(error):
@@ -107,14 +107,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _take_any_name() -> None:
-    """Let names of files be printed that are no text in the terminal's encoding."""
+    """Allow printing file names that the terminal's encoding cannot represent."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
 
 
 def _sentences(error: Exception) -> list[str]:
-    """Say what went wrong: in the error's own words if it is one of ours, or of the system's."""
+    """Return the messages of an error; unexpected ones are reported as bugs."""
     if isinstance(error, InvalidOptionsError):
         sentences = error.problems
     elif isinstance(error, MineStudioError):
@@ -122,7 +122,7 @@ def _sentences(error: Exception) -> list[str]:
     elif isinstance(error, OSError) and error.errno is not None:
         sentences = [_of_the_system(error)]
     elif isinstance(error, MemoryError):
-        sentences = ["the memory of this machine does not suffice."]
+        sentences = ["this machine does not have enough memory."]
     else:
         sentences = [_bug(error)]
     return [s if len(s) <= LONGEST else f"{s[:LONGEST]} ..." for s in sentences]
@@ -136,7 +136,7 @@ def _of_the_system(error: OSError) -> str:
 
 
 def _bug(error: Exception) -> str:
-    """Write down an error that nobody expected, and say where."""
+    """Write an unexpected error to a file, and return the message that names it."""
     what = f"{type(error).__name__}: {' '.join(str(error).split())}"[:500]
     text = "".join(traceback.format_exception(error))
     try:
@@ -145,8 +145,8 @@ def _bug(error: Exception) -> str:
         ) as file:
             file.write(f"rllib {' '.join(map(ascii, sys.argv[1:]))}\n\n{text}")
     except OSError:
-        stderr.print(text, markup=False)  # better in the way than lost
-        return f"this is a bug of ours; please report it with what is above ({what})."
+        stderr.print(text, markup=False)  # it would be lost otherwise
+        return f"this is a bug of ours; please report it with the text above ({what})."
     return f"this is a bug of ours; please report it with {file.name} ({what})."
 
 

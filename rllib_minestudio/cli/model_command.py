@@ -1,4 +1,4 @@
-"""`rllib model`: what a checkpoint holds, and converting it for MineStudio."""
+"""`rllib model`: shows what a checkpoint holds, and converts it for MineStudio."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rllib_minestudio.models.vpt.weights import CheckpointSummary
 
 DOES_NOT_FIT = 1
-"""Exit status of `rllib model info` for weights that their own description does not fit."""
+"""Exit status of `rllib model info` if the weights do not fit their own description."""
 
 DESCRIPTION = f"""\
 Inspect the weights of a policy, or convert them.
@@ -45,7 +45,7 @@ examples:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelInfoRequest:
-    """Whose weights are looked at."""
+    """Options of `rllib model info`."""
 
     paths: tuple[str, ...] = option(
         MISSING, "A checkpoint; OpenAI's are two files.", Flag("PATH", is_positional=True)
@@ -54,7 +54,7 @@ class ModelInfoRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class ExportRequest:
-    """Which policy is copied, in which form, and where to."""
+    """Options of `rllib model export`."""
 
     path: str = option(MISSING, "A checkpoint.", Flag("PATH", is_positional=True))
     folder: str = option(
@@ -62,13 +62,13 @@ class ExportRequest:
     )
     own: bool = option(
         False,
-        "Write network.json and model.safetensors, and playing.yaml where it is known what the "
-        "policy played: factored heads stay factored, which is smaller, and only this package "
-        "loads it.",
+        "Write network.json and model.safetensors, and playing.yaml if it is known what the "
+        "policy played. Factored heads stay factored, which is smaller, but only this package "
+        "can load it.",
     )
     memory: int | None = option(
         None,
-        "With --own: remember the last N frames only; 1 forgets everything but the present.",
+        "With --own: remember only the last N frames; 1 keeps only the current frame.",
         least=1,
     )
     temperature: float | None = option(
@@ -120,8 +120,8 @@ def export(request: ExportRequest) -> int:
     """Write a checkpoint as a folder for MineStudio, or for this package.
 
     Raises:
-        InvalidOptionsError: The memory or the temperature is to be changed for MineStudio, or
-            cannot be.
+        InvalidOptionsError: Memory or temperature cannot be changed, for MineStudio or for this
+            policy.
     """
     from rllib_minestudio.algorithms.saving import copy_playing
     from rllib_minestudio.models.vpt.weights import export_checkpoint, save_checkpoint
@@ -158,10 +158,10 @@ def export(request: ExportRequest) -> int:
 def _copy_other(
     checkpoint: Checkpoint, folder: str, memory: int | None, temperature: float | None
 ) -> str | None:
-    """Copy a checkpoint of a policy that is not VPT; return its class, None if it is VPT.
+    """Copy a checkpoint of a policy that is not VPT, and return its class; None if it is VPT.
 
     Raises:
-        InvalidOptionsError: Its memory is to be shortened.
+        InvalidOptionsError: `memory` is given, which only VPT supports.
     """
     from rllib_minestudio.models.policy_weights import copy_policy
 
@@ -202,12 +202,12 @@ def _rows(summary: CheckpointSummary) -> dict[str, str]:
         "ignored": ", ".join(summary.ignored) or "nothing",
     }
     if not summary.described:
-        rows["note"] = "sizes read off the tensors; the image is taken to be square"
+        rows["note"] = "sizes read off the tensors; the image is assumed to be square"
     return rows
 
 
 def _size(config: VPTConfig) -> str:
-    """Name the preset, or the sizes where there is none."""
+    """Return the name of the preset, or the sizes if there is none."""
     from rllib_minestudio.models.vpt.config import PRESETS
 
     for name, preset in PRESETS.items():

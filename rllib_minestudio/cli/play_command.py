@@ -1,4 +1,4 @@
-"""`rllib play`, and what it prints."""
+"""`rllib play` and its output."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from rllib_minestudio.foundation.agent_names import agents_help
 from rllib_minestudio.foundation.console import stdout
 
 DESCRIPTION = f"""\
-Play a task and record it: one folder per episode, with a video. Episodes are numbered on from those
-that the folder holds already.
+Play a task and record it: one folder per episode, with a video. The numbers continue from those of
+the episodes that are already in the folder.
 
 The player is a scripted agent, which needs no network, the policy of a checkpoint, which is read
-without unpickling, or an agent of your own. The task's file is to be trusted: it imports the
-classes that it names.
+without unpickling, or an agent of your own. Use only task files that you trust: they import the
+classes that they name.
 
 agents:
 {agents_help()}
@@ -24,7 +24,7 @@ agents:
 {HELP}\
   ID, FOLDER or FILE          weights in any form that `rllib model info` reads
   MODULE:FUNCTION             a function that makes an agent of your own (docs/agents.md): its
-                              module is imported, and so is run
+                              module is imported, which runs its code
 """
 
 EXAMPLES = """\
@@ -45,7 +45,7 @@ def play(request: PlayRequest) -> int:
     """Run `rllib play` and return the exit status.
 
     Raises:
-        MineStudioError: The file, an option, the checkpoint or the folder is not in order.
+        MineStudioError: The file, an option, the checkpoint or the folder is invalid.
     """
     warn_if_deterministic(request.deterministic)
     returns = play_task(request)

@@ -17,14 +17,14 @@ Record demonstrations: a scripted agent, or one of your own, plays the task of a
 
 Every episode becomes a folder DIR/episodes/episode-NNNNN with its video, actions, rewards and
 infos (docs/evaluation.md). Episode i is played with seed SEED + i and depends on nothing else:
-the same command goes on where it was interrupted, and the same seeds give the same episodes.
+the same command continues where it was interrupted, and the same seeds give the same episodes.
 
 agents:
 {agents_help()}
   MODULE:FUNCTION             a function that makes an agent of your own (docs/agents.md): its
-                              module is imported, and so is run
+                              module is imported, which runs its code
 
-A hunter hunts what the episode's task says, where it says so: with
+A hunter hunts the prey of the episode's task, if it names one: with
   Task: [{{name: hunt cows, prey: [cow]}}, {{name: hunt sheep, prey: [sheep]}}]
 among the callbacks, an episode shows one or the other. What callbacks add to observations is
 recorded, so that a policy can learn to follow the task's text.
@@ -49,7 +49,7 @@ def record(request: RecordingRequest) -> int:
     """Run `rllib record` and return the exit status.
 
     Raises:
-        MineStudioError: The file, an option or the folder is not in order, or recording failed.
+        MineStudioError: The file, an option or the folder is invalid, or recording failed.
     """
     from rllib_minestudio.demonstrations.recording import EPISODES_FOLDER, missing
     from rllib_minestudio.demonstrations.recording import record as record_episodes
@@ -63,7 +63,7 @@ def record(request: RecordingRequest) -> int:
     left = len(missing(order, request.out, request.episodes))
     kept = request.episodes - left
     if kept:
-        stdout.print(f"{kept} of {request.episodes} episodes are recorded already")
+        stdout.print(f"{kept} of {request.episodes} episodes are already recorded")
     returns = []
     workers = request.workers or machine_cpus()
     with phase(f"recording {counted(left, 'episode')}") as show:

@@ -13,13 +13,11 @@ from rllib_minestudio.cli.flags import Parser, add_flags
 from rllib_minestudio.errors import did_you_mean
 from rllib_minestudio.experiments.train import TrainingRequest, train
 
-"""Of experiment files."""
-
 RLLIBS_OPTIONS = ("--run", "--algo", "--env")
-"""What RLlib's own `rllib train`, which older tutorials use, takes instead of a file."""
+"""Options of RLlib's own `rllib train`, in older tutorials, which takes them instead of a file."""
 
 RLLIBS_FILE_OPTIONS = ("-f", "--config-file")
-"""Before a file, in its still older form."""
+"""Options before the file in an even older form of it."""
 
 DESCRIPTION = """\
 Train the experiments of a file with Ray Tune.
@@ -37,7 +35,7 @@ A YAML file has the layout
     record_video_interval: 100        # iterations between two videos of the agent
     trackers: {wandb: {project: cows}}                           # docs/trackers.md
 
-where all but `run` and `env` may be left out. Any value below `config` may be a search space:
+where all keys but `run` and `env` are optional. Any value below `config` may be a search space:
 {grid_search: [1e-5, 1e-4]}, {choice: [...]}, {loguniform: [1e-5, 1e-4]}, {uniform: [...]},
 {randint: [...]}. `num_samples: 16` draws 16 times, and
 `scheduler: {asha: {grace_period: 20000, max_t: 100000}}` stops trials that are behind (or
@@ -80,7 +78,7 @@ def add_parser(parser: Parser) -> None:
 
 
 def _correction(words: Sequence[str]) -> str:
-    """Answer RLlib's command, and a file without `file` before it; "" for all other words."""
+    """Correct RLlib's own command, and a missing `file`; return "" for all other words."""
     if "file" in words or words[0] in ("-h", "--help"):
         return ""
     given = [name for name in RLLIBS_OPTIONS if any(w.partition("=")[0] == name for w in words)]
@@ -93,7 +91,7 @@ def _correction(words: Sequence[str]) -> str:
     first = words[0]
     file = next((word for word in words if word.endswith(EXPERIMENT_SUFFIXES)), None)
     if file is None and not first.startswith("-") and not did_you_mean(first, ["file"]):
-        file = first  # such as cow, one of the package's examples
+        file = first  # such as cow, an example of this package
     if file is None:
         return ""
     options = [word for word in words if word not in (file, *RLLIBS_FILE_OPTIONS)]

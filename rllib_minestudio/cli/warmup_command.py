@@ -1,4 +1,4 @@
-"""`rllib warmup`: compile the kernels of engine and network ahead of time."""
+"""`rllib warmup`: compiles the kernels of engine and network ahead of time."""
 
 import argparse
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ from rllib_minestudio.cli.flags import add_flags
 from rllib_minestudio.foundation.console import stdout
 
 DESCRIPTION = """\
-Compile the embedded engine, and the convolutions of large networks. Training does it
-by itself when needed; this command does it ahead of time, for instance when an image
-is built.
+Compile the embedded engine, and the convolutions of large networks. Training does this
+by itself when needed; this command does it ahead of time, for instance while a
+container image is built.
 """
 
 EXAMPLES = """\
@@ -20,7 +20,7 @@ example:
 
 @dataclass(frozen=True, kw_only=True)
 class WarmupRequest:
-    """Nothing is to be chosen."""
+    """Options of `rllib warmup`: none."""
 
 
 def add_parser(parser: argparse.ArgumentParser) -> None:
@@ -29,9 +29,9 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
 
 
 def warmup(_: WarmupRequest) -> int:
-    """Compile the kernels, or say that they are compiled; return the exit status."""
+    """Compile kernels that are not compiled yet, and return the exit status."""
     from rllib_minestudio.experiments.ray_session import compile_convolutions, compile_kernels
 
     if not (compile_kernels() | compile_convolutions()):
-        stdout.print("The kernels are compiled already.")
+        stdout.print("The kernels are already compiled.")
     return 0

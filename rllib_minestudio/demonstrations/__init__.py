@@ -1,7 +1,7 @@
-"""Demonstrations: episodes that a scripted agent plays, and what a network learns from them.
+"""Demonstrations: episodes played by a scripted agent, for a network to imitate.
 
-`recording` plays and writes them; `windows` cuts recorded episodes into pieces to imitate, which
-`lanes` can put side by side.
+`recording` plays and writes them. `windows` cuts recorded episodes into training windows, which it
+can arrange in parallel lanes.
 """
 
 from rllib_minestudio.demonstrations.windows import (

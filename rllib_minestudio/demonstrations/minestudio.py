@@ -1,15 +1,15 @@
-"""Reads the episodes that MineStudio's inference workers write, as demonstrations.
+"""Reading the episodes that MineStudio's inference workers write, as demonstrations.
 
     action_<id>.pkl   list of N actions: {"attack": (), ..., "camera": (2,)}, keys and degrees; or
                       {"buttons": (1,), "camera": (1,)}, tokens. Torch tensors or arrays
     video_<id>.mp4    N + 1 frames, or images_<id>/0.jpeg, 1.jpeg, ...
 
 Source of the layout: MineStudio 1.1.6, `Worker.save_to_file` in inference/generator/mine_generator.py.
-Its simulator writes the keys over the tokens in the agent's own dict, so real files hold keys, and
-whatever callbacks asked the game for (`voxels`, `mobs`, `chat`), which is passed over.
+Its simulator overwrites the tokens in the agent's own dict with keys, so real files hold keys. They
+also hold what callbacks requested from the game (`voxels`, `mobs`, `chat`), which is ignored.
 
-The pickle is read without running anything that it may contain (`safe_pickle`); torch's tensors
-are taken apart by hand, because torch's own way of unpickling them would unpickle all else.
+The pickle is read without running code in it (`foundation/pickles.py`). Torch's tensors are decoded
+here, because torch's own unpickling of them would also unpickle anything else.
 """  # noqa: E501
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ from rllib_minestudio.recordings.video import Frame, read_pictures, read_video
 PREFIX, SUFFIX = "action_", ".pkl"
 
 _MALFORMED = (AttributeError, OverflowError, TypeError, ValueError)
-"""What an action that is none makes Python and NumPy raise."""
+"""Exceptions that a malformed action makes Python and NumPy raise."""
 
 _STORAGES = {"LongStorage": np.int64, "IntStorage": np.int32, "ShortStorage": np.int16}
-"""Names of torch's storages of integers, and what they hold."""
+"""Names of torch's integer storages -> dtype."""
 
 
 class MineStudioRecording:
-    """One episode; the part of `Recording` that windows are cut from.
+    """One episode of MineStudio's, as a `RecordedEpisode`.
 
     Attributes:
         path: The file of actions.
     """
 
     def __init__(self, path: str | Path) -> None:
-        """Find the files; they are read when asked for.
+        """Find the files; they are read on access.
 
         Args:
             path: `action_<id>.pkl`.
 
         Raises:
-            RecordingError: There is no video or folder of pictures with it.
+            RecordingError: There is no video or folder of pictures in the same folder.
         """
         self.path = Path(path)
         episode = self.path.stem.removeprefix(PREFIX)
@@ -67,7 +67,7 @@ class MineStudioRecording:
 
     @property
     def meta(self) -> dict[str, Any]:
-        """What a recording of our own would say about its actions and its video.
+        """The entries `keys` and `video` of `Recording.meta`.
 
         Raises:
             RecordingError: As `steps`.
@@ -75,7 +75,6 @@ class MineStudioRecording:
         return {"keys": None if "buttons" in self.steps else list(KEYS), "video": {}}
 
     def __len__(self) -> int:
-        """Number of steps."""
         return len(next(iter(self.steps.values())))
 
     @cached_property
@@ -83,8 +82,8 @@ class MineStudioRecording:
         """The actions.
 
         Returns:
-            The tokens, `buttons` and `camera`, (N,) int64 each; or `keys`, (N, K) uint8 in the
-            order of `meta`, and `degrees`, (N, 2) float32, pitch and yaw.
+            Tokens: `buttons` and `camera`, (N,) int64 each. Or keys: `keys`, (N, K) uint8 in the
+            order of `meta["keys"]`, and `degrees`, (N, 2) float32, pitch and yaw.
 
         Raises:
             RecordingError: The file is damaged, or holds something else.
@@ -101,13 +100,13 @@ class MineStudioRecording:
 
     @property
     def observations(self) -> Mapping[str, NDArray]:
-        """What was observed besides the frame: nothing, in MineStudio's files."""
+        """Empty: MineStudio's files have no observations besides the frame."""
         return {}
 
     def frames(
         self, size: tuple[int, int] | None = None, stop: int | None = None
     ) -> Iterator[Frame]:
-        """Decode frames one by one; as `Recording.frames`.
+        """Decode frames one by one, like `Recording.frames`.
 
         Raises:
             RecordingError: There are fewer, or they cannot be decoded.
@@ -149,10 +148,10 @@ def _tokens(actions: list[Any]) -> dict[str, NDArray]:
 
 
 def _keys(actions: list[Any]) -> dict[str, NDArray]:
-    """Return `keys` and `degrees`; keys that an action lacks are not pressed.
+    """Return `keys` and `degrees`; keys missing from an action are not pressed.
 
     Raises:
-        KeyError, TypeError, ValueError: It is no list of environment actions.
+        KeyError, TypeError, ValueError: It is not a list of environment actions.
     """
     pressed = np.zeros((len(actions), len(KEYS)), np.uint8)
     degrees = np.zeros((len(actions), 2), np.float32)
@@ -169,7 +168,7 @@ def _keys(actions: list[Any]) -> dict[str, NDArray]:
 
 
 class _TensorUnpickler(PlainUnpickler):
-    """Admits torch's tensors of integers, as arrays."""
+    """An unpickler that also allows torch's integer tensors, and makes them arrays."""
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) == ("torch._utils", "_rebuild_tensor_v2"):
@@ -180,7 +179,7 @@ class _TensorUnpickler(PlainUnpickler):
 
 
 class _StorageUnpickler(PlainUnpickler):
-    """Reads the parts of what `torch.save` makes of a storage in its old format."""
+    """An unpickler of the parts in which `torch.save`'s legacy format stores a storage."""
 
     def find_class(self, module: str, name: str) -> Any:
         if module == "torch" and name in _STORAGES:
@@ -200,10 +199,10 @@ def _rebuild_tensor(
 
 
 def _read_storage(data: bytes) -> NDArray:
-    """Return the numbers of a storage.
+    """Return the numbers of a storage in the format of `_legacy_save` in torch/serialization.py.
 
-    torch/serialization.py, `_legacy_save`: pickles of a magic number, the protocol, the system,
-    the storage's description and the list of keys; then, for each key, the count and the numbers.
+    It consists of pickles of a magic number, the protocol, the system, the storage's description
+    and the list of keys; then, for each key, the count and the numbers.
     """
     file = io.BytesIO(data)
     *_, description, keys = (_StorageUnpickler(file).load() for _ in range(5))

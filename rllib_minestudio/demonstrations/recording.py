@@ -1,7 +1,7 @@
-"""Has a scripted agent play episodes of a task and records them, in several processes.
+"""Recording episodes of a task that a scripted agent plays, in several processes.
 
-An episode depends on its seed alone, so it does not matter which process plays it, or when:
-recording goes on where it was interrupted, and gives what it would have given.
+An episode depends only on its seed, not on which process plays it or when. So interrupted recording
+can be resumed, with the same result as without the interruption.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ from rllib_minestudio.recordings.layout import recording_name
 from rllib_minestudio.recordings.video import LOSSLESS
 
 ORDER_FILE = "demonstrations.json"
-"""Says, in the folder of the recordings, what they are recordings of."""
+"""File in the folder of the recordings that describes what was recorded."""
 
 EPISODES_FOLDER = "episodes"
 
 _MEANS = ("make_env", "load_novice")
-"""What of an order says how, not what."""
+"""Fields of an order that are functions, and not part of its description."""
 
 
 class Novice(Protocol):
@@ -66,22 +66,23 @@ class RecordingOrder:
     """What to record.
 
     Attributes:
-        task: What the task is called.
-        make_env: Makes the environment out of `env_config`.
-        env_config: Its options.
-        agent: Name of the agent, one of `AGENTS`, or the `module:function` that makes one.
-        prey: What a hunter hunts in episodes whose task has no `prey` of its own, names among
+        task: Name of the task.
+        make_env: Creates the environment from `env_config`.
+        env_config: Options of the environment.
+        agent: Name of the agent, one of `AGENTS`, or the `module:function` that creates one.
+        prey: Animals that a hunter hunts in tasks without a `prey` of their own; names in
             `hunter.BODIES`.
-        make: What a toolmaker makes in episodes whose task has no `make` of its own; None stands
-            for an iron pickaxe.
-        seed: Of the first episode; the next ones count on from it.
-        crf: Quality of the video; 0 keeps every bit.
-        novice: A policy that plays the beginning of every episode, which the agent then takes over;
-            None has the agent play all of it.
-        novice_steps: Up to how many steps the novice plays; how many is drawn for each episode.
-        novice_weights: A digest of the novice's weights: recording goes on with the same ones only.
-        load_novice: Loads the novice for the environment that it is to play in; what it returns
-            gives, for the seed of an episode, the policy that is to play it.
+        make: Item that a toolmaker makes in tasks without a `make` of their own; None stands for an
+            iron pickaxe.
+        seed: Seed of the first episode; the following episodes have the following seeds.
+        crf: Quality of the video; 0 is lossless.
+        novice: A policy that plays the beginning of every episode before the agent takes over; None
+            lets the agent play whole episodes.
+        novice_steps: Maximum number of steps of the novice; the number is drawn for each episode.
+        novice_weights: Digest of the novice's weights, which must not change when recording is
+            resumed.
+        load_novice: Loads the novice for an environment, and returns a function from an episode's
+            seed to the policy that plays it.
     """
 
     task: str
@@ -98,7 +99,7 @@ class RecordingOrder:
     load_novice: Callable[[gym.Env], Callable[[int], Novice]] | None = None
 
     def facts(self) -> dict[str, Any]:
-        """What has to be the same when recording goes on."""
+        """Return all that must not change when recording is resumed."""
         facts = {key: value for key, value in asdict(self).items() if key not in _MEANS}
         if is_agent_path(self.agent):
             facts["program"] = dict(AgentMaker.named(self.agent).identity)
@@ -107,7 +108,7 @@ class RecordingOrder:
 
 
 class Recorded(NamedTuple):
-    """An episode that was recorded."""
+    """Number, return and length of a recorded episode."""
 
     number: int
     undiscounted_return: float
@@ -115,10 +116,11 @@ class Recorded(NamedTuple):
 
 
 def missing(order: RecordingOrder, folder: Path, episodes: int) -> list[int]:
-    """Return which of the first `episodes` episodes are not in `folder` yet.
+    """Return the numbers of those of the first `episodes` episodes that are not in `folder` yet.
 
     Raises:
-        InvalidOptionsError: The folder holds demonstrations of something else.
+        InvalidOptionsError: The folder holds demonstrations with other options.
+        RecordingError: The folder's `ORDER_FILE` is damaged.
     """
     file = folder / ORDER_FILE
     if file.is_file():
@@ -140,17 +142,17 @@ def missing(order: RecordingOrder, folder: Path, episodes: int) -> list[int]:
 def record(
     order: RecordingOrder, folder: Path, episodes: int, workers: int = 1
 ) -> Iterator[Recorded]:
-    """Record what is missing of the first `episodes` episodes, and yield each when it is on disk.
+    """Record the missing ones of the first `episodes` episodes, and yield each when it is on disk.
 
     Args:
         order: What to record.
-        folder: Where to; made if need be.
-        episodes: How many there are to be in the end.
-        workers: Processes that play.
+        folder: The folder to record to, which is created if necessary.
+        episodes: Number of episodes to have at the end.
+        workers: Number of processes that play.
 
     Raises:
-        InvalidOptionsError: The order is not in order, or the folder holds something else.
-        RecordingError: An episode cannot be written, or a process died. What was recorded stays.
+        InvalidOptionsError: The order is invalid, or the folder holds other demonstrations.
+        RecordingError: An episode cannot be written, or a process died. Finished episodes are kept.
     """
     _check(order)
     indices = missing(order, folder, episodes)
@@ -160,7 +162,7 @@ def record(
         raise RecordingError(f"{str(folder)!r} cannot be written: {error.strerror}.") from error
     if not indices:
         return
-    # Not forked: the parent may have threads, Ray's or torch's.
+    # Not forked, because the parent may have threads of Ray or torch.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(
         min(workers, len(indices)),
@@ -183,7 +185,7 @@ def record(
 def _check(order: RecordingOrder) -> None:
     problems = []
     if is_agent_path(order.agent):
-        AgentMaker.named(order.agent)  # or it says why not
+        AgentMaker.named(order.agent)  # raises an error if there is no such agent
         if order.novice is not None:
             rule = f"is for scripted agents, which can take over; {order.agent!r} cannot"
             problems.append(broken_rule("novice", order.novice, rule))
@@ -213,8 +215,8 @@ _given: tuple[RecordingOrder, Path]
 
 
 def _open(order: RecordingOrder, folder: Path, recorder: int) -> None:
-    """Remember what is to be played; an error in here would only break the pool."""
-    die_with(recorder)  # or it would play on, into a folder that is another's by now
+    """Store the arguments for `_play`, without validation: an error here would break the pool."""
+    die_with(recorder)  # otherwise it would go on to write to a folder that another may use by now
     global _given
     _given = order, folder
 
@@ -226,7 +228,6 @@ def _play(index: int) -> Recorded:
 
 @cache
 def _environment() -> EpisodeRecorder:
-    """Build the environment, once per process."""
     order, folder = _given
     options = RecorderOptions(str(folder / EPISODES_FOLDER), crf=order.crf)
     return EpisodeRecorder(order.make_env(order.env_config), options)
@@ -234,12 +235,10 @@ def _environment() -> EpisodeRecorder:
 
 @cache
 def _own_agent(path: str) -> AgentPlays:
-    """Make somebody's agent, once per process."""
     return WatchedAgent(AgentMaker(path, {}, path=path, folders=(str(Path.cwd()),)))
 
 
 def _agent_of(order: RecordingOrder, seed: int) -> Successor | AgentPlays:
-    """Return who plays an episode."""
     if is_agent_path(order.agent):
         return _own_agent(order.agent)
     return make_agent(order.agent, order.prey, seed, order.make or DEFAULT_GOAL)
@@ -247,7 +246,6 @@ def _agent_of(order: RecordingOrder, seed: int) -> Successor | AgentPlays:
 
 @cache
 def _novice() -> Callable[[int], Novice] | None:
-    """Load the novice, once per process."""
     order, _ = _given
     return None if order.load_novice is None else order.load_novice(_environment())
 
@@ -260,20 +258,20 @@ def play_episode(
 ) -> Recorded:
     """Play and record one episode.
 
-    A novice plays its beginning, if there is one, and makes its own mistakes, which the agent then
-    puts right (Ross et al. 2011, "DAgger"; that the agent plays on, and that only its steps are
-    imitated, is Kelly et al. 2019, "HG-DAgger"). What the agent does until a screen that the novice
-    has open is closed is not imitated either: it closes every such screen, even one in which a good
-    player would go on.
+    If there is a novice, it plays the beginning and makes its own mistakes, which the agent then
+    corrects (Ross et al. 2011, "DAgger"). The agent plays on to the end, and only its steps are
+    imitated (Kelly et al. 2019, "HG-DAgger"). If the novice leaves a screen open, the agent's steps
+    until it is closed are not imitated either: the agent closes every such screen, even one that a
+    good player would go on using.
 
     Args:
-        env: Where to.
+        env: The environment, which records the episode.
         order: What to record.
-        index: Which episode of the order.
-        novice_of: Gives the novice for the seed of an episode.
+        index: Number of the episode in the order.
+        novice_of: Returns the novice for the seed of an episode.
 
     Raises:
-        RecordingError: It cannot be written.
+        RecordingError: The episode cannot be written.
     """
     seed = order.seed + index
     takeover = 0

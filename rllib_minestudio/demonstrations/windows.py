@@ -1,8 +1,8 @@
-"""Cuts recorded episodes into windows: so many steps to imitate, and what came before them.
+"""Cutting recorded episodes into windows: steps to imitate, preceded by burn-in frames.
 
-VPT remembers. What it is to do in step t depends on the frames before it, so every window begins
-with `burn_in` frames that only rebuild the memory; nothing else has to be carried from window to
-window, and windows can be shuffled and shared out among learners.
+VPT has a memory, so its action in step t depends on the frames before it. Every window therefore
+begins with `burn_in` frames that only rebuild the memory. No state is carried from window to
+window, so windows can be shuffled and distributed among learners.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ class WindowOptions:
     """How episodes are cut.
 
     Attributes:
-        length: Steps to imitate.
-        burn_in: Frames before them. With the network's memory length, its first layer remembers
-            exactly what it would have remembered when playing; deeper ones nearly.
-        size: (width, height) that frames are scaled to; None keeps the recorded size.
-        observation_names: Parts of observations besides the frame that windows are to have, as
-            `rllib_minestudio.foundation.observations` names them, such as `task_text`.
-        max_null_run: Of consecutive null actions (see `ActionMapper.is_null`), the first so many
-            are kept; the others are left out together with their frames. None keeps all.
+        length: Number of steps to imitate.
+        burn_in: Number of frames before them. If it is the network's memory length, the first
+            layer's memory is exactly the same as when playing; that of deeper layers nearly.
+        size: (width, height) to which frames are scaled; None keeps the recorded size.
+        observation_names: Parts of observations besides the frame to include, named as in
+            `rllib_minestudio.foundation.observations`, such as `task_text`.
+        max_null_run: Number of null actions (see `ActionMapper.is_null`) to keep at the start of
+            each run of them; the others are left out with their frames. None keeps all.
 
     Raises:
-        InvalidOptionsError: A part is called like a field of `Window`.
+        InvalidOptionsError: A part has the name of a field of `Window`.
     """
 
     length: int
@@ -53,7 +53,7 @@ class WindowOptions:
     max_null_run: int | None = None
 
     def __post_init__(self) -> None:
-        """Check the names: a batch holds fields and parts side by side."""
+        # A batch holds fields and parts side by side.
         taken = [option.name for option in fields(Window)]
         for name in self.observation_names:
             if name in taken:
@@ -63,19 +63,19 @@ class WindowOptions:
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """`burn_in + length` consecutive frames of one episode, with padding where it has none.
+    """`burn_in + length` consecutive frames of one episode, with padding before and after it.
 
-    Padding before the episode has nothing to do with it: `first` cuts it off. Padding after it has
-    weight 0 and can influence nothing before it.
+    Padding before the episode has no effect, because `first` resets the memory. Padding after it
+    has weight 0 and cannot influence earlier steps.
 
     Attributes:
-        image: (T, H, W, 3) uint8, what was seen.
-        buttons: (T,) int64, the token of what was then done.
-        camera: (T,) int64.
+        image: (T, H, W, 3) uint8, the frames.
+        buttons: (T,) int64, the button token of each frame's action.
+        camera: (T,) int64, the camera token.
         first: (T,) bool, True where the episode begins.
-        weight: (T,) float32: 1 for a step to imitate; 0 in burn-in, in padding, and before the step
-            from which on the episode is to be imitated.
-        observations: Name -> (T, ...), what was observed besides `image`; zeros in padding.
+        weight: (T,) float32: 1 for steps to imitate; 0 in burn-in, in padding, and before the first
+            step of the episode that is to be imitated.
+        observations: Name -> (T, ...), observations besides `image`; zeros in padding.
     """
 
     image: NDArray[np.uint8]
@@ -87,16 +87,15 @@ class Window:
 
 
 def windows(recording: RecordedEpisode, options: WindowOptions) -> Iterator[Window]:
-    """Cut one episode, decoding it once and holding one window of it at a time.
+    """Cut one episode into windows, decoding it once and holding one window in memory.
 
     Args:
-        recording: The episode. If it was recorded as keys and degrees, these become the nearest
-            tokens.
+        recording: The episode. Keys and degrees are converted to the nearest tokens.
         options: How to cut.
 
     Raises:
-        RecordingError: It is damaged, its frames are not what an agent saw, or it lacks a part of
-            the observations.
+        RecordingError: The episode is damaged, has an overlay on its frames, or lacks a part of the
+            observations.
     """
     mapper = ActionMapper()
     tokens = _tokens(recording, mapper)
@@ -134,16 +133,16 @@ def windows(recording: RecordedEpisode, options: WindowOptions) -> Iterator[Wind
 def stream(
     recordings: Sequence[RecordedEpisode], options: WindowOptions, *, seed: int, shuffle_among: int
 ) -> Iterator[Window]:
-    """Yield windows of many episodes for ever, in random order.
+    """Yield windows of many episodes endlessly, in random order.
 
-    Every window comes once before any comes again. Memory holds `shuffle_among` windows and one
-    episode being decoded.
+    Each epoch yields every window once. Memory holds `shuffle_among` windows and one episode that
+    is being decoded.
 
     Args:
-        recordings: At least one with at least one step.
+        recordings: Episodes, of which at least one has a step.
         options: How to cut.
-        seed: Decides the order.
-        shuffle_among: From how many windows each is drawn.
+        seed: Seed of the order.
+        shuffle_among: Number of windows from which each one is drawn.
     """
     random = np.random.default_rng(seed)
     while True:
@@ -153,7 +152,7 @@ def stream(
 
 
 def shuffled(items: Iterable[Item], among: int, random: np.random.Generator) -> Iterator[Item]:
-    """Yield all items in random order, holding `among` of them from which each is drawn."""
+    """Yield all items in random order, drawing each from a buffer of `among` items."""
     waiting: list[Item] = []
     for item in items:
         waiting.append(item)
@@ -164,14 +163,13 @@ def shuffled(items: Iterable[Item], among: int, random: np.random.Generator) -> 
 
 
 def stack(batch: Sequence[Window]) -> dict[str, NDArray]:
-    """Stack windows of equal shape: all that they hold, with a leading batch axis.
+    """Stack all arrays of windows, with a leading batch axis.
 
     Args:
         batch: Windows that were cut with the same options.
 
     Returns:
-        The arrays under the names of the fields of `Window`; those in `observations` under their
-        own.
+        The fields of `Window` by name, and the parts in `observations` by their own names.
     """
     rows = [{**vars(window), **window.observations} for window in batch]
     return {
@@ -180,10 +178,10 @@ def stack(batch: Sequence[Window]) -> dict[str, NDArray]:
 
 
 def _parts(recording: RecordedEpisode, names: Sequence[str]) -> dict[str, NDArray]:
-    """Return parts of the observations of every step, N rows each.
+    """Return parts of the observations, N rows each.
 
     Raises:
-        RecordingError: One was not recorded, or is damaged.
+        RecordingError: A part was not recorded, or is damaged.
     """
     recorded = recording.observations
     missing = [name for name in names if name not in recorded]
@@ -198,7 +196,7 @@ def _parts(recording: RecordedEpisode, names: Sequence[str]) -> dict[str, NDArra
 
 
 def _tokens(recording: RecordedEpisode, mapper: ActionMapper) -> NDArray[np.int64]:
-    """Return buttons and camera of every step, (2, N)."""
+    """Return the tokens `buttons` and `camera`, (2, N)."""
     columns, keys = recording.steps, recording.meta.get("keys")
     if keys is None:
         tokens = np.stack([columns["buttons"], columns["camera"]]).astype(np.int64)
@@ -226,20 +224,16 @@ def _tokens(recording: RecordedEpisode, mapper: ActionMapper) -> NDArray[np.int6
 
 
 def _short_runs(null: NDArray[np.bool_], longest: int | None) -> NDArray[np.bool_]:
-    """Say which steps are left if no more than `longest` null ones follow each other."""
+    """Return which steps to keep so that no more than `longest` null ones are consecutive."""
     if longest is None:
         return np.ones_like(null)
     steps = np.arange(len(null))
-    before = np.maximum.accumulate(np.where(null, -1, steps))  # the last other step so far, or -1
+    before = np.maximum.accumulate(np.where(null, -1, steps))  # last non-null step so far, or -1
     return ~null | (steps - before <= longest)
 
 
 def _check_overlay(recording: RecordedEpisode) -> None:
-    """Refuse what no agent sees when it plays.
-
-    Raises:
-        RecordingError: Text was written over the frames.
-    """
+    """Refuse recordings with an overlay, which an agent does not see when it plays."""
     if (recording.meta.get("video") or {}).get("overlay"):
         raise RecordingError(
             f"{str(recording.path)!r} shows text over its frames, which an agent does not see: "
@@ -247,22 +241,21 @@ def _check_overlay(recording: RecordedEpisode) -> None:
         )
 
 
-# ---------------------------------------------------------------------------- episodes side by side
-# Batches in which every window continues the one at its place before.
-#
-# The memory that a policy has after one batch is then what it has before the next, as when it
-# plays, however long an episode is. What has to be in memory is an episode per lane.
+# ----------------------------------------------------------------------- episodes in parallel lanes
+# In these batches, every window continues the one at the same index of the previous batch. The
+# policy's memory after one batch is therefore the right one for the next, as when it plays, however
+# long an episode is. One episode per lane has to be in memory.
 
 
 def whole_episodes(windows: Iterable[tuple[Hashable, bool, Item]]) -> Iterator[list[Item]]:
-    """Put the windows of several episodes, which may arrive in turns, together again.
+    """Group windows by episode; windows of different episodes may be interleaved.
 
     Args:
-        windows: Which episode one is of, whether it is the last of that, and the window; those of
-            one episode in their order.
+        windows: Tuples of the episode's key, whether the window is its last one, and the window;
+            those of one episode are in order.
 
     Yields:
-        An episode's windows, when its last one has arrived.
+        All windows of an episode, once the last one has arrived.
     """
     arriving: dict[Hashable, list[Item]] = {}
     for episode, last, window in windows:
@@ -274,16 +267,16 @@ def whole_episodes(windows: Iterable[tuple[Hashable, bool, Item]]) -> Iterator[l
 def side_by_side(
     episodes: Iterable[list[Item]], lanes: int, random: np.random.Generator | None = None
 ) -> Iterator[list[Item | None]]:
-    """Yield the next window of each lane, in which one episode follows the other.
+    """Yield the next window of each lane; in a lane, one episode follows another.
 
     Args:
-        episodes: Those that lanes take the next one from when they have come to an end.
-        lanes: How many.
-        random: Where in its first episode each lane begins: episodes of one length would otherwise
-            begin together for ever. None begins at their beginning.
+        episodes: Episodes, as lists of windows; a lane that has finished one takes the next.
+        lanes: Number of lanes.
+        random: Draws where each lane begins in its first episode, so that episodes of equal length
+            do not always begin together. None: at the beginning.
 
     Yields:
-        A window per lane; None for a lane for which no episode is left, until none has one.
+        A window per lane, or None for a lane without an episode; until all lanes are empty.
     """
     source = iter(episodes)
     waiting: list[deque[Item]] = [deque() for _ in range(lanes)]
@@ -298,27 +291,27 @@ def side_by_side(
                 lane.extend(next(source, []))
 
 
-# --------------------------------------------------- finds recorded episodes, whoever recorded them
+# ------------------------------------------------- recorded episodes, in our format or MineStudio's
 
 TAKEOVER = "takeover"
-"""Key of what was recorded: how many steps a novice played, which are not to be imitated."""
+"""Key in `meta`: the number of steps that a novice played, which are not to be imitated."""
 IMITATED_FROM = "imitated_from"
-"""Key of what was recorded: the first step to imitate, at `TAKEOVER` or later."""
+"""Key in `meta`: the first step to imitate, at `TAKEOVER` or later."""
 
 
 class RecordedEpisode(Protocol):
-    """What windows are cut from: `Recording`, or `MineStudioRecording`."""
+    """An episode that can be cut into windows: `Recording` or `MineStudioRecording`."""
 
     @property
     def path(self) -> Path:
-        """Where it is."""
+        """The path of the recording."""
 
     @property
     def meta(self) -> Mapping[str, Any]:
-        """What was recorded; `keys`, `video`, `TAKEOVER` and `IMITATED_FROM` matter."""
+        """Its description; `keys`, `video`, `TAKEOVER` and `IMITATED_FROM` are used."""
 
     def __len__(self) -> int:
-        """Number of steps, N."""
+        """Return N, the number of steps."""
 
     @property
     def steps(self) -> dict[str, NDArray]:
@@ -326,19 +319,21 @@ class RecordedEpisode(Protocol):
 
     @property
     def observations(self) -> Mapping[str, NDArray]:
-        """What was observed besides the frame before each action: name -> N rows."""
+        """Observations before each action, without the frame: name -> N rows."""
 
     def frames(
         self, size: tuple[int, int] | None = None, stop: int | None = None
     ) -> Iterator[Frame]:
-        """The N + 1 frames, or the first `stop` of them, scaled to (width, height)."""
+        """Yield the N + 1 frames, or the first `stop`, scaled to `size`, (width, height)."""
 
 
 def find_episodes(folder: str | Path) -> list[Path]:
-    """Return the paths of all recorded episodes in a folder and below, sorted; for `open_episode`.
+    """Return the paths of all recorded episodes in a folder and below, for `open_episode`.
+
+    Our own recordings come first; each kind is sorted.
 
     Raises:
-        RecordingError: There is no such folder, or one of the recordings cannot be opened.
+        RecordingError: There is no such folder, or a recording cannot be opened.
     """
     ours = [recording.path for recording in find_recordings(folder)]
     theirs = [
@@ -350,20 +345,20 @@ def find_episodes(folder: str | Path) -> list[Path]:
 
 
 def open_episode(path: str | Path) -> RecordedEpisode:
-    """Open what `find_episodes` found.
+    """Open a recorded episode whose path `find_episodes` returned.
 
     Raises:
-        RecordingError: It is no recorded episode.
+        RecordingError: It is not a recorded episode.
     """
     path = Path(path)
     return MineStudioRecording(path) if path.suffix == SUFFIX else Recording(path)
 
 
 def imitated_from(recording: RecordedEpisode) -> int:
-    """Return the first step that is to be imitated.
+    """Return the first step to imitate.
 
     Raises:
-        RecordingError: The recording is damaged: that is no step.
+        RecordingError: The recording is damaged: the value is not a step.
     """
     step = recording.meta.get(IMITATED_FROM, recording.meta.get(TAKEOVER, 0))
     if not is_integer(step) or step < 0:

@@ -1,4 +1,4 @@
-"""The environment: MineStudio's simulator contract and its gymnasium face.
+"""The environment: MineStudio's simulator interface as a gymnasium environment.
 
 Imports neither Ray nor torch.
 """

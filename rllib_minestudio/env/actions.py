@@ -152,7 +152,7 @@ class ActionMapper:
 
         Args:
             action: Mapping with `buttons` and `camera`, or a pair of them; each an int or an
-                array (NumPy, torch) with one element, of whatever shape.
+                array (NumPy, torch) with one element, of any shape.
 
         Raises:
             InvalidActionError: If a token is missing, not an integer, or out of range.
@@ -198,7 +198,7 @@ class ActionMapper:
         return ~presses[buttons] & ~(turns[buttons] & (camera != self.null_camera_token))
 
     def keys_of(self, action: Mapping[str, Any]) -> EnvAction:
-        """Return what the game is told by an action in either form: every key, and the camera.
+        """Return an action in either form as every key and the camera.
 
         Args:
             action: Tokens, or keys as in `to_env`, of which some may be missing.

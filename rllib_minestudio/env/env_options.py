@@ -26,7 +26,7 @@ ACTION_TYPES = ("agent", "env")
 RENDER_MODES = ("rgb_array",)
 
 MIN_FRAME_SIDE, MAX_FRAME_SIDE = 16, 4096
-"""Bounds of a frame's width and height in pixels; smaller ones have no room for the hotbar."""
+"""Bounds of a frame's width and height in pixels; smaller frames have no room for the hotbar."""
 MAX_INVENTORY_SLOT = 40
 """0-8 hotbar, 9-35 inventory, 36-39 feet to head, 40 off hand."""
 
@@ -40,7 +40,7 @@ _LARGEST = {
     "worker_index": 1_000_000,
     "vector_index": 1_000_000,
 }
-"""Integers, from 0 on. A hundred thousand empty frames take an hour."""
+"""Largest values of the integers, which start at 0. 100,000 empty frames take an hour."""
 
 
 @dataclass(frozen=True)
@@ -53,14 +53,14 @@ class EnvOptions:
         obs_size: (width, height) of observations in pixels.
         render_size: (width, height) of frames returned by `render()`; the real game draws at
             this size, and observations are scaled from it.
-        sampling: How the embedded engine makes a frame. "samples": of those pixels of a window of
-            640x360 that MineStudio's scaling keeps, as VPT saw the game; "average": each pixel
-            stands for its whole area, in about half the time. Experiments with VPT's published
-            sizes (1x, 2x, 3x) take "samples" unless they say otherwise.
-        gamma: Brightness of the dark in the embedded engine, 0 to 16. The game's slider goes from 0
-            ("moody") to 1 ("bright"); MineStudio plays at 2.
-        seed: What all episodes derive from that are not seeded by `reset(seed=...)`.
-        inventory: What the player holds after a hard reset: slot 0-40 -> `{"type": name,
+        sampling: How the embedded engine draws a frame. "samples": from those pixels of a 640x360
+            window that MineStudio's scaling keeps, as VPT saw the game; "average": each pixel
+            represents its whole area, in about half the time. Experiments with VPT's published
+            sizes (1x, 2x, 3x) use "samples" unless they specify otherwise.
+        gamma: Brightness of dark places in the embedded engine, 0 to 16. The game's slider goes
+            from 0 ("moody") to 1 ("bright"); MineStudio plays at 2.
+        seed: Seed of all episodes that are not seeded by `reset(seed=...)`.
+        inventory: What the player carries after a hard reset: slot 0-40 -> `{"type": name,
             "quantity": n}`.
         preferred_spawn_biome: Biome of the spawn point after a hard reset; None for any.
         num_empty_frames: Game ticks without any key pressed at the start of an episode.
@@ -68,11 +68,11 @@ class EnvOptions:
         camera_config: The camera's bins, as a CameraConfig or a mapping of its fields.
         render_mode: "rgb_array", or None if `render()` will not be used.
         resource_pack: Path of a folder, zip or jar in the layout of Minecraft's resource packs;
-            its pictures replace those of the embedded engine. None for the engine's own.
+            its textures replace those of the embedded engine. None for the engine's own.
         minecraft: How the real game is launched; see `MinecraftOptions`.
-        worker_index: Which of several workers with the same options this one is. Together with
-            `vector_index` it decides the episodes; RLlib sets both.
-        vector_index: Which environment of that worker this one is.
+        worker_index: Index of the worker among those with the same options. Together with
+            `vector_index` it determines the episodes; RLlib sets both.
+        vector_index: Index of the environment in its worker.
     """
 
     engine: str = VOXEL
@@ -95,7 +95,7 @@ class EnvOptions:
 
     @classmethod
     def from_mapping(cls, options: Mapping[str, Any]) -> "EnvOptions":
-        """Check options as they come from a user or a YAML file, and fill in the defaults.
+        """Check options from a user or a YAML file, and fill in the defaults.
 
         Raises:
             InvalidOptionsError: If anything is wrong; lists all problems.
@@ -115,7 +115,7 @@ class EnvOptions:
 
 
 def _camera_config(problems: Problems, given: Any) -> CameraConfig:
-    """Return the CameraConfig that a user means by None, a mapping, or the thing itself."""
+    """Return the CameraConfig given as None, a mapping, or a CameraConfig."""
     if isinstance(given, CameraConfig):
         return given
     if given is not None and not isinstance(given, Mapping):
@@ -130,7 +130,7 @@ def _camera_config(problems: Problems, given: Any) -> CameraConfig:
 
 
 def _minecraft_options(problems: Problems, given: Any) -> MinecraftOptions:
-    """Return the MinecraftOptions that a user means by None, a mapping, or the thing itself."""
+    """Return the MinecraftOptions given as None, a mapping, or MinecraftOptions."""
     try:
         return MinecraftOptions.from_mapping({} if given is None else given)
     except InvalidOptionsError as error:
@@ -139,7 +139,6 @@ def _minecraft_options(problems: Problems, given: Any) -> MinecraftOptions:
 
 
 def _check(problems: Problems, options: EnvOptions) -> None:
-    """Note every problem with complete options."""
     problems.choice("engine", options.engine, ENGINES)
     problems.choice("action_type", options.action_type, ACTION_TYPES)
     if options.render_mode is not None:
@@ -166,7 +165,7 @@ def _check(problems: Problems, options: EnvOptions) -> None:
 
 
 def _check_resource_pack(problems: Problems, path: Any) -> None:
-    """Note if there is no resource pack at a path; its pictures are not read."""
+    """Note a path without a resource pack; its textures are not read."""
     if path is None:
         return
     if not isinstance(path, str):
@@ -179,7 +178,6 @@ def _check_resource_pack(problems: Problems, path: Any) -> None:
 
 
 def _check_size(problems: Problems, name: str, size: Any) -> None:
-    """Note what is wrong with a frame size."""
     is_pair = isinstance(size, tuple) and len(size) == 2 and all(map(is_integer, size))
     if not is_pair or not all(MIN_FRAME_SIDE <= side <= MAX_FRAME_SIDE for side in size):
         rule = f"must be [width, height], integers from {MIN_FRAME_SIDE} to {MAX_FRAME_SIDE}"
@@ -187,7 +185,7 @@ def _check_size(problems: Problems, name: str, size: Any) -> None:
 
 
 def _check_inventory(problems: Problems, inventory: Any) -> None:
-    """Note what is wrong with the initial inventory, but for the names of items."""
+    """Note what is wrong with the initial inventory, except for the names of items."""
     if not isinstance(inventory, Mapping):
         problems.add("inventory", inventory, "must be a mapping from slot to stack")
         return

@@ -30,28 +30,27 @@ from rllib_minestudio.foundation.failure_budget import FailureBudget
 from rllib_minestudio.foundation.observations import IMAGE
 
 _NOT_PASSED_ON = frozenset({POV, IMAGE, "voxels", "mobs"})
-"""Info keys that only callbacks see: they are large, and an observation is enough."""
+"""Info keys that only callbacks see, because they are large."""
 
 _logger = logging.getLogger(__name__)
 
 
 class MineStudioEnv(gym.Env[Obs, Any]):
-    """Minecraft as MineStudio presents it: frames in, VPT's action tokens or keys out.
+    """Minecraft as MineStudio presents it: frames are observed, VPT's tokens or keys are actions.
 
-    Observations hold `image`, uint8 (H, W, 3), and what callbacks declare to add to it (see
-    `MinecraftCallback.observation_spaces`). Agent actions are `{"buttons": 0..8640,
-    "camera": 0..120}`; each may be an int or an array of one element. Rewards, tasks and time
-    limits come from callbacks. `info` holds the game's statistics and the player's state as plain
-    Python objects. What callbacks add to the observation without declaring it is for other
-    callbacks: it stays in `sim.obs`.
+    Observations hold `image`, uint8 (H, W, 3), and whatever callbacks declare to add (see
+    `MinecraftCallback.observation_spaces`). What they add without declaring it stays in `sim.obs`,
+    for other callbacks. Agent actions are `{"buttons": 0..8640, "camera": 0..120}`; each may be an
+    int or an array of one element. Rewards, tasks and time limits come from callbacks. `info` holds
+    the game's statistics and the player's state as plain Python objects.
 
     An episode terminates when the player dies and is truncated by a time limit. If the engine or a
-    callback raises, the episode is truncated with the last observation and
-    `info["engine_error"]`, and the next `reset` rebuilds everything.
+    callback raises, the episode is truncated with the last observation and `info["engine_error"]`,
+    and the next `reset` builds a new engine.
 
-    `reset(seed=s)` starts a new world and always the same episode for the same s, whatever
-    happened before. `reset(options={"episode_seed": s})` starts the episode of s, too, but in the
-    world that there is if a callback such as `FastReset` keeps it. `reset()` goes on in the
+    `reset(seed=s)` starts a new world and, for the same s, always the same episode, whatever
+    happened before. `reset(options={"episode_seed": s})` also starts the episode of s, but stays in
+    the current world if a callback such as `FastReset` keeps it. `reset()` continues the
     environment's own sequence of episodes, which derives from the option `seed`, the worker index
     and the vector index.
     """
@@ -68,7 +67,7 @@ class MineStudioEnv(gym.Env[Obs, Any]):
         Args:
             config: Options as a mapping, such as RLlib's EnvContext, whose `worker_index` and
                 `vector_index` attributes count as options.
-            **options: The fields of `EnvOptions`; they win over `config`.
+            **options: The fields of `EnvOptions`; they override `config`.
 
         Raises:
             InvalidOptionsError: If any option is wrong; lists all problems.
@@ -106,9 +105,9 @@ class MineStudioEnv(gym.Env[Obs, Any]):
 
     @staticmethod
     def space_of(options: Mapping[str, Any]) -> spaces.Dict:
-        """Return the observation space that an environment of these options has.
+        """Return the observation space of an environment with these options, without an engine.
 
-        No engine is built. Of the callbacks, those are that are built in or declare something.
+        Only callbacks that are built in or declare observations are built.
 
         Args:
             options: The fields of `EnvOptions`.
@@ -121,7 +120,7 @@ class MineStudioEnv(gym.Env[Obs, Any]):
 
     @classmethod
     def spaces_of(cls, options: Mapping[str, Any]) -> dict[str, spaces.Dict]:
-        """Return `observation_space` and `action_space` that an environment of these options has.
+        """Return the `observation_space` and `action_space` of an environment with these options.
 
         Args:
             options: The fields of `EnvOptions`.
@@ -145,19 +144,20 @@ class MineStudioEnv(gym.Env[Obs, Any]):
         """Start an episode.
 
         Args:
-            seed: Start a new world, and this episode in particular; None goes on in the
-                environment's own sequence, unless the options say otherwise.
-            options: `episode_seed`, as `seed`, but without a new world where callbacks veto it.
+            seed: Starts a new world, and the episode of this seed. None continues the environment's
+                own sequence, unless `options` says otherwise.
+            options: `episode_seed` works like `seed`, but without a new world if a callback vetoes
+                it.
 
         Raises:
-            EngineError: If the engine fails although it was rebuilt several times in a row.
+            EngineError: If the engine still fails after several rebuilds in a row.
         """
         wanted = (options or {}).get(EPISODE_SEED) if seed is None else seed
         if wanted is None and self._np_random is None:
             entropy = (self.options.seed, self.options.worker_index, self.options.vector_index)
             self.np_random = np.random.default_rng(np.random.SeedSequence(entropy))
         while True:
-            super().reset(seed=wanted)  # again in every attempt, which may have drawn numbers
+            super().reset(seed=wanted)  # in every attempt: a failed one may have drawn numbers
             try:
                 if self._needs_rebuild:
                     self._rebuild()
@@ -187,7 +187,7 @@ class MineStudioEnv(gym.Env[Obs, Any]):
         return obs, reward, terminated, truncated, info
 
     def render(self) -> np.ndarray | None:
-        """Return the present view at `render_size`, uint8 (height, width, 3).
+        """Return the current view at `render_size`, uint8 (height, width, 3).
 
         None if `render_mode` is None; black if the engine has failed.
         """
@@ -205,11 +205,9 @@ class MineStudioEnv(gym.Env[Obs, Any]):
             self.sim.close()
 
     def _build(self, callbacks: Sequence[Any]) -> MinecraftSim:
-        """Build the simulator from the options."""
         return MinecraftSim(self.options, callbacks, np.random.default_rng(self.options.seed))
 
     def _rebuild(self) -> None:
-        """Replace the simulator by a new one."""
         time.sleep(self._failures.delay_s)
         try:
             self.sim.close()
@@ -219,12 +217,12 @@ class MineStudioEnv(gym.Env[Obs, Any]):
         self._needs_rebuild = False
 
     def _note_failure(self, error: Exception) -> None:
-        """Log a failure and have the next reset rebuild.
+        """Log a failure, and have the next reset rebuild the engine.
 
         Raises:
-            EngineError: If it was one too many in a row.
-            InvalidActionError, InvalidOptionsError: `error` itself, if it is one of these: a
-                rebuild would not help.
+            EngineError: If there were too many failures in a row.
+            InvalidActionError, InvalidOptionsError: `error` itself if it is one of these, which a
+                rebuild would not cure.
         """
         self._needs_rebuild = True
         if isinstance(error, USER_ERRORS):
@@ -233,10 +231,10 @@ class MineStudioEnv(gym.Env[Obs, Any]):
         self._failures.note_failure(type(error).__name__, f"{describe(error)}.")
 
     def _pass_on(self, obs: Obs, info: Info) -> tuple[Obs, Info]:
-        """Remember the results, stripped of what is not in the space or too large to pass on.
+        """Remember and return the results without undeclared observations and large info entries.
 
         Raises:
-            EngineError: The observation lacks something that the space promises.
+            EngineError: If the observation lacks a declared key.
         """
         if obs.keys() != self.observation_space.spaces.keys():
             obs, undeclared = declared_part(self.observation_space, obs, info)
@@ -256,14 +254,14 @@ def make_env(config: Mapping[str, Any] | None = None) -> MineStudioEnv:
     return MineStudioEnv(config)
 
 
-@cache  # once per process: each of its environments would say the same
+@cache  # once per process, not once per environment
 def _note_left_out(name: str) -> None:
-    """Say that a part of the observation, which the info does not tell either, is not passed on."""
+    """Warn that an undeclared part of the observation is not passed on."""
     _logger.warning("%s", how_to_declare(name))
 
 
 def _action_space(options: EnvOptions) -> spaces.Dict:
-    """Return the space of agent or of environment actions, as MineStudio's."""
+    """Return MineStudio's space of agent actions or of environment actions."""
     if options.action_type == "agent":
         n_camera_tokens = options.camera_config.n_camera_bins**2
         return spaces.Dict(
@@ -285,10 +283,10 @@ def observation_space(obs_size: tuple[int, int], callbacks: Iterable[Any]) -> sp
 
     Args:
         obs_size: (width, height) of frames.
-        callbacks: Objects; those without a declaration add nothing.
+        callbacks: Callback objects; those without a declaration add nothing.
 
     Raises:
-        InvalidOptionsError: The declarations are not in order; lists all problems.
+        InvalidOptionsError: If a declaration is invalid; lists all problems.
     """
     width, height = obs_size
     image = spaces.Box(0, 255, (height, width, 3), np.uint8)
@@ -296,7 +294,7 @@ def observation_space(obs_size: tuple[int, int], callbacks: Iterable[Any]) -> sp
 
 
 def blank_observation(space: spaces.Space[Any]) -> Any:
-    """Return what a space has that is nearest to zero: black frames, nothing done, no text."""
+    """Return the element of a space nearest to zero: black frames, nothing done, no text."""
     if isinstance(space, spaces.Dict):
         return {key: blank_observation(inner) for key, inner in space.spaces.items()}
     zeros = np.zeros(space.shape or (), space.dtype)
@@ -309,15 +307,15 @@ def blank_observation(space: spaces.Space[Any]) -> Any:
 
 
 def declared_part(space: spaces.Dict, obs: Obs, info: Info) -> tuple[Obs, list[str]]:
-    """Return what a space has of an observation, and the keys that nobody declared or tells.
+    """Return the declared part of an observation, and the keys found neither there nor in `info`.
 
     Args:
         space: What policies see.
-        obs: What the callbacks made.
-        info: Of the same step; a key that it has too is told there.
+        obs: The observation as returned by the callbacks.
+        info: The info of the same step.
 
     Raises:
-        EngineError: A declared key is missing.
+        EngineError: If a declared key is missing.
     """
     missing = [key for key in space.spaces if key not in obs]
     if missing:
@@ -330,7 +328,7 @@ def declared_part(space: spaces.Dict, obs: Obs, info: Info) -> tuple[Obs, list[s
 
 
 def how_to_declare(key: str) -> str:
-    """Return what to tell whoever adds a key without declaring it."""
+    """Return the advice for a callback that adds `key` without declaring it."""
     return (
         f"A callback adds {key!r} to the observations but does not declare it, so policies do not "
         f"see it: give the callback a method {METHOD}(self) that returns {{{key!r}: its gymnasium "
@@ -341,27 +339,28 @@ def how_to_declare(key: str) -> str:
 # ---------------------------- how often an engine may fail in a row before the environment gives up
 
 MAX_REBUILDS = 3
-"""Rebuilds in a row after which a failing engine is an error, not bad luck."""
+"""Rebuilds in a row after which another failure is raised as an error."""
 HEALTHY_STEPS = 200
-"""Steps without a failure after which earlier ones no longer count; an episode's end does, too."""
+"""Steps without a failure after which earlier ones no longer count, as after an episode's end."""
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 4.0
-"""Before the last rebuild; it must fit into the deadline of a reset whatever happened before."""
+"""Before the last rebuild. It must fit into the deadline of a reset, whatever happened before."""
 
 
 def engine_failures(*, pauses: bool) -> FailureBudget:
-    """Return the budget of one environment's failures.
+    """Return the failure budget of one environment.
 
     Args:
-        pauses: Whether rebuilds after the first wait: a game that has just failed to start, perhaps
-            because the machine is busy or short of memory, does better a little later.
+        pauses: Whether to wait before every rebuild but the first: a game that has just failed to
+            start, perhaps because the machine is busy or short of memory, does better a little
+            later.
     """
     return FailureBudget(
         "The environment",
         EngineError,
         advice=(
-            "It was rebuilt after each failure before. If a callback is at fault, its traceback is "
-            "above; otherwise please report it."
+            "It was rebuilt after each earlier failure. If a callback is at fault, its traceback "
+            "is above; otherwise please report it."
         ),
         max_in_a_row=MAX_REBUILDS,
         healthy_after=HEALTHY_STEPS,

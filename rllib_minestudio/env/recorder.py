@@ -31,17 +31,16 @@ from rllib_minestudio.recordings.video import Frame, VideoOptions
 from rllib_minestudio.recordings.writer import LAYOUTS, EpisodeWriter
 
 RECORDING = "recording"
-"""Key of the last info that says where the episode was recorded; also of `reset`'s `options`, for
-facts about the episode that the recording is to hold. Two of them are meant for the recorder:
-`name`, the recording's, and `options`, which replace its own (a mapping, or None to record
-nothing)."""
+"""Key in the last info for the path of the episode's recording, and in the `options` of `reset` for
+facts to store in it. Two of these are for the recorder: `name` names the recording, and `options`
+(a mapping, or None to record nothing) replaces the recorder's own options."""
 
 RECORDING_ERROR = "recording_error"
-"""Key of the last info that says why the episode could not be recorded."""
+"""Key in the last info for the reason why the episode could not be recorded."""
 
 
 NUMBERED = "episode-"
-"""Before the number that is the name of a recording which was given none."""
+"""Prefix of the numbered names of recordings that are given none."""
 
 _logger = logging.getLogger(__name__)
 
@@ -49,12 +48,12 @@ _logger = logging.getLogger(__name__)
 class EpisodeRecorder(gym.Wrapper):
     """Writes every episode to disk while it is played; see `recordings`.
 
-    What it holds in memory does not grow with the episode, but for a few bytes a step. Where a
-    recording ended up is in the last info, under `RECORDING`; if it failed, the reason is under
-    `RECORDING_ERROR` and the episode goes on. An episode that is cut short by a reset is not kept.
-    What the observation space has besides `image` is recorded, too; MineStudio's formats have no
-    room for it. Recordings that are given no name are numbered, in the format
-    `episodes` on from those that the folder holds.
+    Its memory use does not grow with the episode, except for a few bytes per step. The last info
+    holds the path of the recording under `RECORDING`. If recording failed, it holds the reason
+    under `RECORDING_ERROR`, and the episode goes on. An episode that is cut short by a reset is not
+    kept. Parts of the observation other than `image` are recorded, too, except in MineStudio's
+    formats, which have no room for them. Recordings without a name are numbered; in the format
+    `episodes`, the numbers continue those in the folder.
 
     Attributes:
         failures: Why recordings failed, one sentence each.
@@ -68,12 +67,12 @@ class EpisodeRecorder(gym.Wrapper):
         """Wrap `env`.
 
         Args:
-            env: Has observations with an `image`.
-            options: None records only the episodes whose reset brings options.
+            env: An environment whose observations have an `image`.
+            options: None records only the episodes whose `reset` is given options.
 
         Raises:
-            InvalidOptionsError: The frames have odd sides, which H.264 cannot store, or are to be
-                rendered by an environment that does not.
+            InvalidOptionsError: If frames have odd sides, which H.264 cannot store, or are to be
+                rendered by an environment that does not render.
         """
         super().__init__(env)
         self._given = options
@@ -94,8 +93,8 @@ class EpisodeRecorder(gym.Wrapper):
         """Begin an episode and its recording.
 
         Args:
-            seed: Of the episode.
-            options: May hold `RECORDING`: facts for the recording, of which `name` names it.
+            seed: The episode's seed.
+            options: May hold, under `RECORDING`, facts for the recording; `name` names it.
         """
         self._abandon()
         obs, info = self.env.reset(seed=seed, options=options)
@@ -111,7 +110,7 @@ class EpisodeRecorder(gym.Wrapper):
         return obs, info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Play a step and record it; the environment does not see `EXTRAS` of the action."""
+        """Play and record a step; `EXTRAS` in the action are not passed to the environment."""
         extras = {name: float(action[name]) for name in EXTRAS if name in action}
         if extras:
             action = {name: value for name, value in action.items() if name not in EXTRAS}
@@ -125,11 +124,11 @@ class EpisodeRecorder(gym.Wrapper):
         return obs, reward, terminated, truncated, info
 
     def note(self, **facts: Any) -> None:
-        """Add facts to the recording of the present episode, which is written at its end."""
+        """Add facts to the current episode's recording, which are written at its end."""
         self._facts |= facts
 
     def close(self) -> None:
-        """Close the environment; a running recording is not kept."""
+        """Close the environment; an unfinished recording is not kept."""
         self._abandon()
         super().close()
 
@@ -165,10 +164,10 @@ class EpisodeRecorder(gym.Wrapper):
         self._see(obs)
 
     def _see(self, obs: Mapping[str, Any]) -> None:
-        """Keep what the next action will be taken upon, but for the frame.
+        """Keep the observation, without its frame, to be recorded with the next action.
 
         Raises:
-            RecordingError: It is not what the observation space promises.
+            RecordingError: If it does not match the observation space.
         """
         try:
             write_observation(self._seen, obs)
@@ -177,7 +176,7 @@ class EpisodeRecorder(gym.Wrapper):
             raise RecordingError(f"The episode cannot be recorded: {error}") from error
 
     def _end(self, info: Mapping[str, Any]) -> dict[str, str]:
-        """Complete the recording; return what the last info is to say about it."""
+        """Complete the recording, and return the entries for the last info."""
         path = None
         if self._writer is not None:
             success = info.get(SUCCESS)
@@ -193,7 +192,7 @@ class EpisodeRecorder(gym.Wrapper):
         return {} if path is None else {RECORDING: str(path)}
 
     def _guarded(self, write: Any, *arguments: Any) -> Any:
-        """Call `write`; if it cannot, say so once and let the episode go on without."""
+        """Call `write`; if it fails, log the error and stop recording the episode."""
         try:
             return write(*arguments)
         except RecordingError as error:
@@ -220,7 +219,7 @@ class EpisodeRecorder(gym.Wrapper):
         return np.asarray(self.env.render() if self._options.shows_pov else obs[IMAGE])
 
     def _adopt(self, options: RecorderOptions) -> None:
-        """Record by these options from now on, if the environment's frames allow it."""
+        """Use these options from now on, if they fit the environment's frames."""
         self._options = options.for_env(renders=self.env.render_mode == "rgb_array")
         env_options = getattr(self.env.unwrapped, "options", None)
         if self._options.shows_pov and env_options is not None:
@@ -231,13 +230,13 @@ class EpisodeRecorder(gym.Wrapper):
 
 
 def _first_free(folder: Path) -> int:
-    """Return the number behind those that recordings in a folder have for names."""
+    """Return the number after the highest of a folder's numbered recordings."""
     names = [path.name.removeprefix(NUMBERED) for path in folder.glob(f"{NUMBERED}*")]
     return max((int(name) for name in names if name.isdecimal()), default=-1) + 1
 
 
 def _blank_columns(space: gym.Space) -> dict[str, NDArray]:
-    """Return room for one observation, but for the frame, and for what is no array of numbers."""
+    """Return zeroed arrays for an observation, without the frame and non-numeric parts."""
     columns = {}
     for key in space.spaces if isinstance(space, gym.spaces.Dict) else ():
         if key != IMAGE:
@@ -262,7 +261,7 @@ class RecorderOptions(RecordingForm):
 
     @property
     def is_minestudios(self) -> bool:
-        """Whether it is a format with rendered frames, and nothing that was observed besides."""
+        """Whether the format is MineStudio's: rendered frames, and no other observations."""
         return self.format != "episodes"
 
     @property
@@ -272,7 +271,7 @@ class RecorderOptions(RecordingForm):
 
     @classmethod
     def from_mapping(cls, options: Mapping[str, Any]) -> RecorderOptions:
-        """Check options as they come from a user.
+        """Check options from a user.
 
         Raises:
             InvalidOptionsError: If anything is wrong; lists all problems.
@@ -296,7 +295,7 @@ class RecorderOptions(RecordingForm):
             renders: Whether the environment's `render_mode` is `rgb_array`.
 
         Raises:
-            InvalidOptionsError: Its rendered frames are asked for, and it has none.
+            InvalidOptionsError: If rendered frames are required and the environment has none.
         """
         if self.shows_pov and not renders:
             name = "format" if self.is_minestudios else "source"
@@ -313,8 +312,8 @@ class RecorderOptions(RecordingForm):
         """Check that frames of a size can be stored.
 
         Raises:
-            InvalidOptionsError: If they have odd sides, which H.264 cannot store, or are not those
-                of MineStudio's datasets.
+            InvalidOptionsError: If they have odd sides, which H.264 cannot store, or another size
+                than those of MineStudio's datasets.
         """
         if self.media != "h264" or self.overlay:
             return

@@ -21,19 +21,19 @@ _MAX_WORLD_SEED = 2**31
 
 
 class MinecraftSim:
-    """Steps the game and lets the callbacks take part, as MineStudio's `MinecraftSim` does.
+    """Steps the game and calls the hooks of callbacks, as MineStudio's `MinecraftSim` does.
 
-    It differs where MineStudio's loop is in the way of learning: resets are reproducible, the
-    caller's action is left alone, and every step has an info of its own.
+    It differs where MineStudio's loop hinders learning: resets are reproducible, the caller's
+    action is not modified, and every step has its own info.
 
     Attributes:
-        env: The backend (callbacks know it by this name).
+        env: The backend, under the name by which callbacks know it.
         callbacks: The callbacks, in the order in which their hooks run.
         np_random: The only source of randomness for callbacks; reseeded by seeded resets.
-        already_reset: Whether the game runs, so that a callback may veto a hard reset.
-        callback_messages: Texts that callbacks want to be known, such as help.
+        already_reset: Whether the game is running, so that a callback may veto a hard reset.
+        callback_messages: Texts that callbacks want shown, such as help.
         obs: The latest observation: `image`, uint8 (H, W, 3), and what callbacks have added.
-        info: The latest info, the frame (`pov`) included.
+        info: The latest info, including the frame (`pov`).
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class MinecraftSim:
             Observation, reward, terminated (the player died), truncated, info.
 
         Raises:
-            EngineError: If the reward is not finite: a policy that learnt from it would be lost.
+            EngineError: If the reward is not finite: learning from it would ruin a policy.
         """
         for hook in self._hooks["before_step"]:
             env_action = hook(self, env_action)
@@ -102,7 +102,7 @@ class MinecraftSim:
                 f"The game or a callback gave the reward {reward}: it must be finite."
             )
         if done:
-            # A dead player can start over only in a new world: commands do not revive in Minecraft.
+            # A dead player needs a new world: no command of Minecraft revives it.
             self.already_reset = False
         return obs, float(reward), bool(terminated), bool(truncated), info
 
@@ -110,12 +110,12 @@ class MinecraftSim:
         """Start an episode.
 
         Args:
-            hard: Reset the game itself whatever the callbacks say.
+            hard: Whether to reset the game itself, whatever the callbacks say.
         """
         if self.env.begin_episode() or hard:
             self.already_reset = False
-        # Drawn in any case, so that a callback's veto does not shift the later random numbers,
-        # and before the callbacks, which may choose a seed of their own.
+        # Drawn in any case, so that a veto does not shift the later random numbers, and before
+        # the callbacks run, which may set another seed.
         self.env.seed(int(self.np_random.integers(_MAX_WORLD_SEED)))
         reset_flag = True
         for hook in self._hooks["before_reset"]:
@@ -124,7 +124,7 @@ class MinecraftSim:
             self.env.reset()
             self.already_reset = True
         idle = self.env.action_space.no_op()
-        # The first tick shows the world, so that there is an observation without empty frames.
+        # At least one tick, so that there is an observation even without empty frames.
         for _ in range(max(1, self.num_empty_frames)):
             raw_obs, _, _, raw_info = self.env.step(idle)
         obs, info = self._begin_info(raw_obs, raw_info)
@@ -134,7 +134,7 @@ class MinecraftSim:
         return obs, info
 
     def render(self) -> np.ndarray:
-        """Return the present view at `render_size`: uint8 (height, width, 3)."""
+        """Return the current view at `render_size`: uint8 (height, width, 3)."""
         image = self.env.render(self.render_size)
         for name in ("before_render", "after_render"):
             for hook in self._hooks[name]:
@@ -150,7 +150,7 @@ class MinecraftSim:
             hook(self)
 
     def noop_action(self) -> dict[str, Any]:
-        """Return an action of the present type that does nothing."""
+        """Return an action of type `action_type` that does nothing."""
         if self.action_type == "agent":
             camera = self.mapper.null_camera_token
             return {"buttons": np.array([0]), "camera": np.array([camera])}
@@ -171,12 +171,12 @@ class MinecraftSim:
         return self._wrap_obs_info(raw_obs, raw_info)
 
     def _wrap_obs_info(self, raw_obs: Mapping[str, Any], raw_info: Info) -> tuple[Obs, Info]:
-        """Turn what the backend returned into an observation and an info (callbacks use it).
+        """Return the backend's results as an observation and an info; callbacks call it, too.
 
         What earlier callbacks added to either in the same step or reset is kept.
         """
         self.info = {**self.info, **raw_info, **raw_obs}
-        # Some of MineStudio's callbacks wrap what was wrapped before.
+        # Some of MineStudio's callbacks pass in what is already wrapped.
         image = self.env.image(raw_obs) if POV in raw_obs else raw_obs[IMAGE]
         self.obs = {**self.obs, IMAGE: image}
         return self.obs, dict(self.info)

@@ -1,1 +1,1 @@
-"""What a trained agent is worth: episodes played, videos recorded, learning curves drawn."""
+"""Evaluation of trained agents: playing episodes, recording videos, drawing learning curves."""

@@ -1,8 +1,8 @@
-"""Plays episodes with anybody's agent, as `EvaluationEnvRunner` does with a policy.
+"""Evaluation of foreign agents; the counterpart of `EvaluationEnvRunner`, which plays policies.
 
-What such an agent does is not ours: it may raise, hang, or answer nonsense. Each of these costs the
-attempt at an episode, and is said with it. One that hangs is interrupted, and where that does not
-help its process is ended; the driver starts another and has the episode repeated.
+A foreign agent may raise, hang, or return invalid actions. Any of these fails the current attempt
+at an episode, and is reported with it. An agent that hangs is interrupted; if that does not help,
+its process is ended, and the driver starts another and repeats the episode.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ from rllib_minestudio.foundation.failure_budget import FailureBudget
 from rllib_minestudio.foundation.observations import IMAGE
 
 FAILURES_IN_A_ROW = 10
-"""After so many the process plays no more: what fails every time will go on failing."""
+"""Failures in a row after which a process stops playing, since the next attempts would fail too."""
 
 _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class AgentOrder:
-    """Who is to play, and where.
+    """The agent that plays, and its environment.
 
     Attributes:
-        agent: Makes the agent.
-        env: Makes the environment, by cloudpickle; None: `MineStudioEnv` with the options of the
-            settings.
-        timeout_s: How long it may take over an action.
-        failures: Of the agent in a row after which a process plays no more.
-        num_envs: Environments side by side, of an agent that takes batches.
-        gpu: Whether it has a share of a GPU.
+        agent: Maker of the agent.
+        env: Cloudpickled function that makes the environment; None makes a `MineStudioEnv` with the
+            options in `PlaySettings`.
+        timeout_s: Seconds that the agent may take for an action.
+        failures: Failures of the agent in a row after which a process stops playing.
+        num_envs: Environments per process, for an agent that acts on batches.
+        gpu: Whether the agent has a share of a GPU.
     """
 
     agent: AgentMaker
@@ -71,10 +71,10 @@ class _Slot:
     """An environment, and the episode in it.
 
     Attributes:
-        env: None until it is needed, and after it failed.
-        spec: What is played; None while nothing is.
-        obs: What it shows.
-        first: Whether that begins the episode.
+        env: The environment; None until it is needed, and after it has failed.
+        spec: The episode being played, or None.
+        obs: The current observation.
+        first: Whether `obs` begins the episode.
     """
 
     env: EvaluationEnv | None = None
@@ -85,11 +85,11 @@ class _Slot:
 
 
 class AgentRunner:
-    """Plays episodes with an agent; in this process, or as an actor.
+    """A runner that plays episodes with a foreign agent, in this process or as an actor.
 
     Args:
-        ends_hung: Whether an agent that cannot be interrupted ends the process. It is for actors:
-            somebody starts them anew.
+        ends_hung: Whether to end the process if the agent hangs and cannot be interrupted. Only for
+            actors, which are restarted.
     """
 
     def __init__(self, ends_hung: bool = False) -> None:
@@ -100,23 +100,23 @@ class AgentRunner:
         self._watch = Watch(ends_hung)
 
     def ping(self) -> None:
-        """Answer, when the actor has been restarted."""
+        """Return once the actor is running, also after a restart."""
 
     def play(
         self, specs: Sequence[EpisodeSpec], settings: PlaySettings, order: AgentOrder
     ) -> Iterator[EvaluatedEpisode]:
         """Play episodes, and yield each as it ends.
 
-        An episode whose environment or agent fails is begun again, `settings.max_attempts` times
-        in all.
+        An episode whose environment or agent fails is repeated, up to `settings.max_attempts`
+        attempts.
 
         Args:
-            specs: What to play.
-            settings: How; `env_config` says in which environment of ours.
-            order: Who.
+            specs: Episodes to play.
+            settings: How to play them; `env_config` are the options of `MineStudioEnv`.
+            order: The agent and its environment.
 
         Raises:
-            InvalidOptionsError: What was made is no agent, or no environment for one.
+            InvalidOptionsError: The maker does not return an agent, or not an environment for one.
         """
         if (settings.env_config, order.env) != self._built_for:
             self.close()
@@ -144,7 +144,7 @@ class AgentRunner:
                     yield episode
 
     def close(self) -> None:
-        """Close the environments; the next episode builds others."""
+        """Close the environments; the next episode builds new ones."""
         slots, self._slots = self._slots, []
         for slot in slots:
             if slot.env is not None:
@@ -164,7 +164,7 @@ class AgentRunner:
             yield from self._advance(slot, action)
 
     def _actions(self, playing: list[_Slot]) -> list[Any]:
-        """Ask the agent."""
+        """Return the agent's actions."""
         with self._watch.limit(self._order.timeout_s):
             if not self._playing.takes_batches:
                 (slot,) = playing
@@ -208,7 +208,7 @@ class AgentRunner:
     # ---------------------------------------------------------------- beginning
 
     def _begin(self, slot: _Slot, spec: EpisodeSpec) -> Iterator[EvaluatedEpisode]:
-        """Begin an episode: environment, agent, and first observation."""
+        """Reset the environment and the agent for an episode."""
         if self._gave_up:
             yield evaluated(spec, self._settings, None, self._gave_up)
             return
@@ -242,7 +242,7 @@ class AgentRunner:
         """Build an environment.
 
         Raises:
-            InvalidOptionsError: It shows no frames, or is none.
+            InvalidOptionsError: It is not an environment.
         """
         env = self._order.env
         if env is not None:
@@ -255,7 +255,7 @@ class AgentRunner:
     def _env_failed(
         self, slot: _Slot, error: str, ended: Episode | None
     ) -> Iterator[EvaluatedEpisode]:
-        """Have the episode repeated in a new environment, or count it as failed."""
+        """Repeat the episode in a new environment, or yield it as failed."""
         env, slot.env = slot.env, None
         if env is not None:
             try:
@@ -265,7 +265,7 @@ class AgentRunner:
         yield from self._failed(slot, error, ended)
 
     def _agent_failed(self, slots: list[_Slot], error: Exception) -> Iterator[EvaluatedEpisode]:
-        """Have the episodes repeated by a new agent, or count them as failed."""
+        """Repeat the episodes with a new agent, or yield them as failed."""
         told = str(error)
         self._playing.forget()
         try:
@@ -285,13 +285,13 @@ class AgentRunner:
 
 
 class AgentGroup:
-    """Processes that play with an agent; the first episode starts them.
+    """Processes that play with a foreign agent; `play` starts them.
 
     Args:
-        workers: How many; 0 plays in this process, where an agent that hangs in compiled code
-            cannot be ended.
-        gpus: Share of a GPU of each.
-        restarts: How often one that died is started anew.
+        workers: Number of processes; 0 plays in this process, where an agent that hangs in compiled
+            code cannot be ended.
+        gpus: Share of a GPU for each process.
+        restarts: How often a process that died is restarted.
     """
 
     def __init__(self, workers: int, *, gpus: float = 0.0, restarts: int = 3) -> None:
@@ -302,10 +302,10 @@ class AgentGroup:
     def play(
         self, episodes: int, settings: PlaySettings, order: AgentOrder
     ) -> Iterator[EvaluatedEpisode]:
-        """Play the first episodes and yield each as it ends, in no particular order.
+        """Play episodes 0 to `episodes` - 1 and yield each as it ends, in no particular order.
 
         Raises:
-            InvalidOptionsError: There is no such GPU; or see `AgentRunner.play`.
+            InvalidOptionsError: There are not enough GPUs; see also `AgentRunner.play`.
             EnvRunnersLostError: No process is left.
         """
         specs = [EpisodeSpec(index) for index in range(episodes)]
@@ -323,7 +323,7 @@ class AgentGroup:
         yield from play_on_actors(self._actors, specs, settings, order)
 
     def stop(self) -> None:
-        """End them; the next `play` starts others."""
+        """End the processes; the next `play` starts new ones."""
         actors, self._actors = self._actors, {}
         local, self._local = self._local, None
         for actor in actors.values():
@@ -333,26 +333,26 @@ class AgentGroup:
 
 
 def require_gpu(share: float) -> None:
-    """Refuse a share of a GPU where Ray knows of none, which would wait for ever.
+    """Refuse a share of a GPU that Ray does not have, for which actors would wait forever.
 
     Raises:
-        InvalidOptionsError: There is none.
+        InvalidOptionsError: Ray has fewer GPUs.
     """
     if share > 0 and (known := ray.cluster_resources().get("GPU", 0.0)) < share:
         raise InvalidOptionsError(
             f"num_gpus is {share:g}, and Ray knows of {known:g} GPUs: set it to 0 to play on "
-            "processors, or start Ray where there is one."
+            "CPUs, or start Ray on a machine with GPUs."
         )
 
 
 class ShowsFrames(gym.Wrapper):
-    """Any environment as an agent meets it: with `obs["image"]`, and a reset that takes a seed.
+    """A wrapper that gives any environment frames in `obs["image"]`, and a reset that takes a seed.
 
     Args:
-        env: Shows frames as `obs["image"]` or `info["pov"]`, uint8 (H, W, 3).
+        env: Environment with frames in `obs["image"]` or `info["pov"]`, uint8 (H, W, 3).
 
     Raises:
-        InvalidOptionsError: It is no environment.
+        InvalidOptionsError: `env` is not an environment.
     """
 
     def __init__(self, env: gym.Env) -> None:
@@ -366,8 +366,8 @@ class ShowsFrames(gym.Wrapper):
         self._takes = [name for name in ("seed", "options") if any_name or name in given]
         if "seed" not in self._takes:
             _logger.warning(
-                "%s.reset takes no seed: what its episodes are like does not follow from the "
-                "evaluation's seed, and nobody else can be given the same ones.",
+                "%s.reset takes no seed: its episodes do not depend on the evaluation's seed, and "
+                "cannot be repeated.",
                 type(env).__name__,
             )
 
@@ -401,7 +401,7 @@ class ShowsFrames(gym.Wrapper):
 def load_checkpoint(
     env: gym.Env, checkpoint: str, *, deterministic: bool = False, gpu: bool = False
 ) -> Any:
-    """Load the policy of a checkpoint; torch is imported only for those who need it."""
+    """Load the policy of a checkpoint; torch is imported only here."""
     from rllib_minestudio.evaluation.inference import Policy
 
     place = "cuda" if gpu else "cpu"

@@ -1,4 +1,4 @@
-"""The env runner of evaluations: whole episodes, each of which depends on its index alone."""
+"""The env runner of evaluations, which plays whole episodes that depend only on their index."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from rllib_minestudio.foundation.observations import nested
 from rllib_minestudio.models.policy import RecurrentRLModule
 
 _INDICES_PER_RUNNER = 1_000_000
-"""Episodes that `sample` of one env runner has indices for."""
+"""Size of the index range that `sample` of each env runner draws from."""
 
 
 class EvaluationEnvRunner(MineStudioEnvRunner):
-    """Plays given episodes.
+    """An env runner that plays the episodes it is given.
 
     The policy acts as soon as some environments are ready, without waiting for slow ones. It always
     computes for all environments, but only the memories of the ready ones advance, and every
-    episode has random numbers of its own. So the course of an episode depends neither on the
-    episodes beside it nor on their order. With the same number of environments per runner it is
-    the same to the last bit; with another number, up to the rounding of matrix products.
+    episode has its own random numbers. So the course of an episode depends neither on the episodes
+    played in parallel nor on their order: bit for bit with the same number of environments per
+    runner, and up to the rounding of matrix products with another.
     """
 
     _own_env_config: Mapping[str, Any] | None = None
@@ -53,23 +53,23 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
         self._env_config: Mapping[str, Any] | None = self.config.env_config
 
     def _adopt(self, env_config: Mapping[str, Any] | None) -> None:
-        """Build the environments anew if they are to have other options; the module stays.
+        """Rebuild the environments if their options change; the module is kept.
 
         Args:
-            env_config: The options; None takes those that the env runner was built with.
+            env_config: The new options; None restores those that the env runner was built with.
         """
         if self._own_env_config is None:
             self._own_env_config = self.config.env_config
         wanted = self._own_env_config if env_config is None else env_config
         if wanted != self._env_config:
-            self._env_config = None  # known again once they are built
+            self._env_config = None  # set again once they are built
             config: Any = self.config.copy(copy_frozen=False)
             config.env_config = dict(wanted)  # `environment()` would merge them
             self.config = config
             self.make_env()
 
     def env_makers(self) -> list[Callable[[], gym.Env]]:
-        """The training environments' constructors, wrapped."""
+        """Return the training environments' constructors, wrapped for evaluation."""
         return [partial(make_evaluation_env, make) for make in super().env_makers()]
 
     def play(
@@ -82,12 +82,12 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
         """Play episodes, and yield each as it ends.
 
         Args:
-            specs: What to play; the order is no promise.
-            settings: How.
-            weights: The module's state, or a reference to it; None keeps what there is. It is
-                given with every call because an actor that was restarted has none.
-            prior: Likewise, of the frozen policy whose divergence from ours recordings show; None
-                leaves it out.
+            specs: Episodes to play; they need not end in this order.
+            settings: How to play them.
+            weights: The module's state, or a reference to it; None keeps the present one. Every
+                call passes it because a restarted actor has lost it.
+            prior: Likewise for the frozen policy to which recordings show the KL divergence; None
+                omits it.
 
         Raises:
             EnvPoolError: An environment failed more often than `env_pool` allows.
@@ -113,7 +113,7 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
     def _begin(
         self, specs: Sequence[EpisodeSpec], settings: PlaySettings, weights: Any, prior: Any
     ) -> Acting:
-        """Forget what was played before; the arguments are those of `play`."""
+        """Discard what was played before; takes the arguments of `play`."""
         self._adopt(settings.env_config)
         if weights is not None:
             self.set_state({COMPONENT_RL_MODULE: _writable(weights)})
@@ -139,12 +139,12 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
         Their returns and lengths are logged under RLlib's names, for `get_metrics`.
 
         Args:
-            num_episodes: How many; None: as many as there are environments.
-            explore: Whether actions are sampled; None: as the config says.
-            others: Those of RLlib's own runner, such as `num_timesteps`, are refused.
+            num_episodes: Number of episodes; None plays one per environment.
+            explore: Whether actions are sampled; None follows the config.
+            others: Arguments of RLlib's own runner, such as `num_timesteps`, which are refused.
 
         Returns:
-            The episodes; those of each call and of each runner differ.
+            The episodes, which differ between calls and between runners.
         """
         refuse_arguments(others)
         first = (self.worker_index or 0) * _INDICES_PER_RUNNER + self._num_sampled
@@ -164,7 +164,7 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
         return episodes
 
     def episode_source(self, row: int) -> tuple[int | None, dict[str, Any] | None]:
-        """Seed and options of an environment's next reset; without options it parks."""
+        """Return seed and options of an environment's next reset; without options it is parked."""
         slot = self._slots[row]
         if not self._waiting:
             slot.handed_out.append(None)
@@ -176,7 +176,7 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
     # ---------------------------------------------------------------- episodes and environments
 
     def _note(self, step: PoolStep) -> Iterator[EvaluatedEpisode]:
-        """Note which episodes ended, which began, and which could not be begun."""
+        """Process the episodes that ended, began, or failed to begin; yield the finished ones."""
         for ended in step.episodes:
             slot = self._slots[ended.env_index]
             if slot.spec is not None:
@@ -196,14 +196,14 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
     def _judge(
         self, spec: EpisodeSpec, ended: Episode | None, error: str | None
     ) -> Iterator[EvaluatedEpisode]:
-        """Yield the episode, or have it repeated if the environment failed."""
+        """Yield the episode, or queue it again if the environment failed."""
         if error is not None and spec.attempt < self._settings.max_attempts:
             self._waiting.append(spec.again())
         else:
             yield evaluated(spec, self._settings, ended, error)
 
     def _wake_parked(self) -> None:
-        """Have parked environments ask again if there is something to repeat; see their `step`."""
+        """Step parked environments so that they are reset, if episodes wait to be repeated."""
         parked = [row for row, slot in enumerate(self._slots) if slot.is_parked]
         woken = parked[: len(self._waiting)]
         if woken:
@@ -213,7 +213,7 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
             self.env.send(np.array(woken, np.int64), idle)
 
     def _uniform(self, ready: Sequence[int]) -> NDArray[np.float64]:
-        """Random numbers (num_envs, heads), each row's from its own episode."""
+        """Return random numbers (num_envs, heads), each row from its own episode's generator."""
         uniform = np.zeros((self.num_envs, len(self._heads)))
         for row in ready:
             uniform[row] = self._slots[row].numbers.random(len(self._heads))
@@ -221,19 +221,19 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
 
     @property
     def _heads(self) -> list[str]:
-        """Names of the action's heads; each takes one random number per step."""
+        """Names of the action heads; each takes one random number per step."""
         return list(self.env.single_action_space)
 
 
 @dataclass
 class _Slot:
-    """The episode of one environment.
+    """The state of one environment.
 
     Attributes:
-        spec: What it plays; None while it plays nothing.
-        handed_out: What it was given to begin since; more than one if a reset failed.
-        numbers: What the present episode's actions are drawn with.
-        is_parked: Whether it waits for a step without having an episode.
+        spec: The episode it plays; None while it plays none.
+        handed_out: Episodes handed out for its next reset; more than one if a reset failed.
+        numbers: Random generator of the current episode's actions.
+        is_parked: Whether it has no episode and waits for a step.
     """
 
     spec: EpisodeSpec | None = None
@@ -243,7 +243,7 @@ class _Slot:
 
 
 def _writable(state: Any) -> dict[str, NDArray]:
-    """Copy a state, or what is behind a reference to one: Ray's is read-only, as torch is not."""
+    """Return a writable copy of a state or of a reference's value; Ray's arrays are read-only."""
     found = ray.get(state) if isinstance(state, ray.ObjectRef) else state
     return {name: np.array(value) for name, value in found.items()}
 
@@ -251,13 +251,13 @@ def _writable(state: Any) -> dict[str, NDArray]:
 def evaluated(
     spec: EpisodeSpec, settings: PlaySettings, ended: Episode | None, error: str | None
 ) -> EvaluatedEpisode:
-    """Put together what is known of an episode.
+    """Build the record of an episode.
 
     Args:
-        spec: Which one it was.
+        spec: The episode.
         settings: How it was played.
-        ended: What the pool reports of it; None if it was never begun.
-        error: Why it failed for good, if it did.
+        ended: The pool's report; None if the episode never began.
+        error: Why it failed for good, or None.
     """
     identity: dict[str, Any] = {
         "index": spec.index,
@@ -283,21 +283,21 @@ def evaluated(
     )
 
 
-# ------------------- the actions of an evaluation, and the numbers that recordings show beside them
+# ------------------------------------------ actions, and the numbers that recordings show with them
 
 
 class Acting:
-    """Acts in the environments that are ready, and computes for all of them.
+    """Chooses actions for the environments that are ready.
 
-    The memories of the others stay as they are. So the actions in an environment do not depend on
-    which others are ready.
+    It computes for all environments but leaves the memories of the others unchanged, so the actions
+    in an environment do not depend on which others are ready.
 
     Args:
-        module: The policy's.
-        num_envs: Environments side by side.
+        module: The policy's RLModule.
+        num_envs: Number of environments.
         settings: How episodes are played.
-        device: The module's.
-        reference: A policy whose divergence from ours recordings show, or None.
+        device: The module's device.
+        reference: The policy to which recordings show the KL divergence, or None.
     """
 
     def __init__(
@@ -317,20 +317,20 @@ class Acting:
         self._first = np.ones(num_envs, np.bool_)
 
     def see(self, step: PoolStep) -> None:
-        """Take in what some environments show."""
+        """Store the observations of the environments in `step`."""
         for name, part in self._obs.items():
             part[step.rows] = step.obs[name]
         self._first[step.rows] = begins(step)
 
     def act(self, ready: Sequence[int], uniform: NDArray[np.float64]) -> dict[str, NDArray]:
-        """Act in environments.
+        """Choose actions.
 
         Args:
-            ready: Which ones, k of them.
+            ready: The k environments to act in.
             uniform: (num_envs, heads) random numbers to draw the actions with.
 
         Returns:
-            (k,) each: the tokens, by head; what else their recordings are to show.
+            (k,) arrays: the tokens by head, and `value` and `kl` where recordings show them.
         """
         obs = nested({name: self._on_device(part) for name, part in self._obs.items()})
         first = self._on_device(self._first)
@@ -352,7 +352,7 @@ class Acting:
         return action
 
     def _moving(self, ready: Sequence[int]) -> Tensor | None:
-        """(num_envs,) whose memories move on; None for all, which is faster."""
+        """Return (num_envs,) whose memories advance; None means all, which is faster."""
         if len(ready) == len(self._first):
             return None
         moving = np.zeros_like(self._first)
@@ -364,26 +364,26 @@ class Acting:
 
 
 def begins(step: PoolStep) -> NDArray[np.bool_]:
-    """(k,) whether what an environment shows now is the first of an episode."""
+    """Return (k,) whether an environment's observation is the first of an episode."""
     return step.terminated | step.truncated | ~step.answered
 
 
 # ---------------------------------------------------------- the environment's side of an evaluation
-# It lives in the environment's own process.
+# It runs in the environment's own process.
 
 EVALUATION = "evaluation"
-"""Key of `reset`'s `options` that begins an episode, and of the last info that reports on it."""
+"""Key in `reset`'s `options` that begins an episode, and key of the report in its last info."""
 
 
 class StepLimit(gym.Wrapper):
-    """Truncates episodes after the number of steps that their reset's options name, if any."""
+    """Truncates an episode after `max_steps` of its reset options, if given."""
 
     _limit: int | None = None
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode and count from 0."""
+        """Begin an episode and restart the count."""
         self._limit, self._steps = (options or {}).get(EVALUATION, {}).get("max_steps"), 0
         return self.env.reset(seed=seed)
 
@@ -396,12 +396,12 @@ class StepLimit(gym.Wrapper):
 
 
 class EvaluationEnv(gym.Wrapper):
-    """Plays an episode when told to, and is parked otherwise.
+    """An environment that only begins episodes on request, and is parked otherwise.
 
-    A pool begins an episode whenever one has ended. Here only a reset whose options have an entry
-    `EVALUATION` begins one. Any other reset parks the environment and costs nothing, so that an
-    environment without further episodes does not build a world in vain. A step of a parked
-    environment truncates at once, upon which the pool resets it, perhaps with an episode.
+    A pool resets an environment whenever an episode has ended. Here, only a reset whose options
+    contain `EVALUATION` begins an episode. Any other reset parks the environment at no cost, so
+    that no world is built for an environment without further episodes. A step of a parked
+    environment truncates at once, whereupon the pool resets it, perhaps with an episode.
     """
 
     def __init__(self, env: gym.Env) -> None:
@@ -421,7 +421,7 @@ class EvaluationEnv(gym.Wrapper):
         return obs, self._first_info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Play one step; the last info says how the episode ended."""
+        """Play one step; the last info reports how the episode ended."""
         if self._parked:
             return self._blank, 0.0, False, True, {}
         obs, reward, terminated, truncated, info = self.env.step(action)
@@ -436,5 +436,5 @@ class EvaluationEnv(gym.Wrapper):
 
 
 def make_evaluation_env(make: Callable[[], gym.Env]) -> EvaluationEnv:
-    """Build an environment and wrap it, in whatever process this is called."""
+    """Build an environment and wrap it."""
     return EvaluationEnv(make())

@@ -1,4 +1,4 @@
-"""One evaluated episode, in numbers."""
+"""The record of an evaluated episode."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ STATUS = "status"
 YES = "yes"
 
 LARGEST_SEED = 2**31 - 1
-"""Of an evaluation; the seeds of its episodes derive from it."""
+"""Largest seed of an evaluation."""
 OUTCOMES = SUCCESS, FAILURE = "success", "failure"
-"""What recordings are told apart by."""
+"""Outcomes by which recordings are kept."""
 
 
 @dataclass(frozen=True)
 class EvaluatedEpisode:
-    """What is known of an episode after it has ended.
+    """The record of an episode that has ended.
 
     Attributes:
-        index: Which of the evaluation's episodes it is; decides its seed.
-        seed: What world, task and the policy's random numbers derive from.
+        index: Index in the evaluation, which decides the seed.
+        seed: Seed of the episode's reset.
         task: Name of the task.
         length: Steps.
         undiscounted_return: Sum of the rewards.
-        success: Whether the task was solved, if the environment tells.
+        success: Whether the task was solved; None if the environment does not report it.
         terminated: Whether the last step ended the episode.
         truncated: Whether it was cut off, by a time limit for instance.
         seconds: Wall time from the first observation to the last.
-        attempts: How often it was begun: 1, and 1 for each time the environment failed.
-        error: Why the last attempt failed, if all did; such an episode counts as no success.
+        attempts: Number of attempts: 1, plus 1 for each failure of the environment.
+        error: Why the last attempt failed, if all failed; such an episode is not a success.
         first_info: The reset's info, plain.
         info: The last step's info, plain.
-        recording: Folder or file it was recorded in, if it was.
-        recording_error: Why it was not, if it should have been.
-        labels: What filters said, by label; see `filters`.
+        recording: Folder or file of its recording, if there is one.
+        recording_error: Why it could not be recorded, if it should have been.
+        labels: Label -> answer of the filter that writes it; see `filters`.
     """
 
     index: int
@@ -59,7 +59,7 @@ class EvaluatedEpisode:
 
     @property
     def counts_as_success(self) -> bool:
-        """Whether it is one of the summary's `num_yes`: labelled so, or else solved."""
+        """Whether it counts in the summary's `num_yes`: by its label, or else by `success`."""
         if self.error is not None:
             return False
         return self.labels.get(STATUS) == YES if STATUS in self.labels else bool(self.success)
@@ -70,9 +70,10 @@ class EvaluatedEpisode:
         return SUCCESS if self.counts_as_success else FAILURE
 
     def counter(self, statistic: str) -> dict[str, float]:
-        """What a statistic of the game counted in this episode, name -> count.
+        """Return the counts of a game statistic in this episode, name -> count.
 
-        A fast reset does not clear the game's counters, so that the reset's are subtracted.
+        A fast reset does not clear the game's counters, so their values at the reset are
+        subtracted.
 
         Args:
             statistic: Info key such as `kill_entity`.
@@ -83,13 +84,13 @@ class EvaluatedEpisode:
         return {name: count - start.get(name, 0) for name, count in end.items()}
 
     def to_json(self) -> dict[str, Any]:
-        """Return all fields but the infos, which recordings hold."""
+        """Return all fields except the infos, which are in recordings."""
         facts = asdict(self)
         del facts["first_info"], facts["info"]
         return facts
 
     @classmethod
     def from_json(cls, facts: Mapping[str, Any]) -> EvaluatedEpisode:
-        """Return what `to_json` was called on, without its infos; unknown fields are ignored."""
+        """Restore an episode from `to_json`, without infos; unknown fields are ignored."""
         known = {option.name for option in fields(cls)}
         return cls(**{name: value for name, value in facts.items() if name in known})

@@ -1,4 +1,4 @@
-"""Evaluates a policy: episodes, filter, recordings, summary."""
+"""Evaluation of a policy: playing episodes, filtering, keeping recordings, and the summary."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 OnEpisode = Callable[[EvaluatedEpisode], None]
 
 _OUR_ENV = f"{MineStudioEnv.__module__}.{MineStudioEnv.__qualname__}"
-"""One name, as checkpoints write it down: experiment files have another for the same class."""
+"""The name that checkpoints use; experiment files have another for the same class."""
 
 
 def evaluate(
@@ -45,17 +45,17 @@ def evaluate(
     config: Mapping[str, Any] | None = None,
     on_episode: OnEpisode | None = None,
 ) -> Summary:
-    """Play all episodes and sum them up.
+    """Play all episodes and summarise them.
 
     Args:
-        group: Of `EvaluationEnvRunner`s, or of processes that play with `agent`.
-        options: What is evaluated, and how.
-        agent: Who plays, if it is no policy of ours.
-        env_config: Options of the environment that it plays in, if that is ours.
-        weights: The module's state; None keeps what the env runners have.
-        prior: The state of the frozen policy that `options.kl_to` means.
-        policy: What the summary is to say about the policy.
-        config: What it is to say about the environment; see `environment_identity`.
+        group: `EvaluationEnvRunner`s, or processes that play with `agent`.
+        options: What to evaluate, and how.
+        agent: The agent, unless a policy of this package plays.
+        env_config: Options of the agent's environment if that is `MineStudioEnv`.
+        weights: The module's state; None keeps the env runners' present weights.
+        prior: The state of the frozen policy that `options.kl_to` names.
+        policy: Description of the policy for the summary.
+        config: Description of the environment for the summary; see `environment_identity`.
         on_episode: Called with each episode as it ends.
 
     Raises:
@@ -89,11 +89,11 @@ def evaluate(
 
 
 def environment_identity(config: AlgorithmConfig, options: EvaluationOptions) -> dict[str, Any]:
-    """Describe what decides which worlds an evaluation meets, with a digest of it.
+    """Describe everything that determines the worlds of an evaluation, with a digest.
 
     Args:
         config: The AlgorithmConfig.
-        options: Its step limit counts, too.
+        options: Options of the evaluation, for its step limit.
     """
     is_ours = resolve_env(config.env) is MineStudioEnv
     facts = {
@@ -113,13 +113,13 @@ def generated_identity(
     env_config: Mapping[str, Any] | None,
     options: EvaluationOptions,
 ) -> dict[str, Any]:
-    """The same for environments that a function makes, or of ours with options.
+    """Describe environments as `environment_identity` does, without an AlgorithmConfig.
 
     Args:
-        shipped: The function, by value: it decides which worlds there are.
-        env_generator: The function; None: ours.
-        env_config: Their options.
-        options: Of the evaluation.
+        shipped: The pickled function, as part of the identity.
+        env_generator: The function that makes them; None means `MineStudioEnv`.
+        env_config: The environments' options.
+        options: Options of the evaluation, for its step limit.
     """
     function = getattr(env_generator, "func", env_generator)  # of a partial
     given = getattr(env_generator, "keywords", env_config) or {}
@@ -136,20 +136,20 @@ def generated_identity(
 
 
 def _name_of(env: Any) -> str:
-    """Return what identifies an environment of the user's own."""
+    """Return a name for a user's environment."""
     return env if isinstance(env, str) else getattr(env, "__qualname__", "?")
 
 
-# ---------------------- decides which recordings are kept once it is known how their episodes ended
+# -------------------------------------------------- removes recordings that `only` does not ask for
 
 
 def keep_chosen(
     episodes: Iterable[EvaluatedEpisode], options: EvaluationOptions
 ) -> Iterator[EvaluatedEpisode]:
-    """Remove the recordings that `options.only` does not ask for, as the episodes come.
+    """Remove the recordings that `options.only` does not ask for, as the episodes arrive.
 
-    With `best_K`, an episode is yielded with a recording that a later and better one may cost it;
-    at no time are there more than K and the one at hand. `still_recorded` tells in the end.
+    With `best_K`, a yielded episode may lose its recording later to a better episode, so that there
+    are never more than K recordings besides the current one. Apply `still_recorded` at the end.
     """
     best: list[EvaluatedEpisode] = []
     for episode in episodes:
@@ -170,7 +170,7 @@ def keep_chosen(
 
 
 def still_recorded(episode: EvaluatedEpisode) -> EvaluatedEpisode:
-    """Return the episode without its recording if that has been removed."""
+    """Return the episode, without `recording` if that has been removed."""
     if episode.recording is not None and not Path(episode.recording).exists():
         return replace(episode, recording=None)
     return episode

@@ -1,6 +1,6 @@
-"""The options of an evaluation: the same on the command line, in YAML and in Python.
+"""The options of an evaluation, shared by the command line, YAML and Python.
 
-Imports are late, so that `rllib evaluate --help`, which lists these options, is quick.
+Some imports are deferred to keep `rllib evaluate --help`, which lists these options, fast.
 """
 
 from __future__ import annotations
@@ -26,23 +26,21 @@ if TYPE_CHECKING:
     from rllib_minestudio.evaluation.request import PlaySettings
 
 SUMMARY_FILE, PAGE_FILE = "summary.json", "summary.html"
-"""What an evaluation writes into its folder."""
+"""Files that an evaluation writes to its folder."""
 ONLY = ("all", *OUTCOMES)
 PRIOR = "prior"
-"""Value of `kl_to`: the frozen policy that ours was held to in training."""
+"""Value of `kl_to` for the prior of the training."""
 
 _BEST = re.compile(r"best_([1-9]\d*)")
 
 
 def _only_problems(name: str, value: Any) -> list[str]:
-    """Judge which recordings are to be kept."""
     if isinstance(value, str) and (value in ONLY or _BEST.fullmatch(value)):
         return []
     return [broken_rule(name, value, f"must be {', '.join(ONLY)} or best_K, such as best_3")]
 
 
 def _prior_problems(name: str, value: Any) -> list[str]:
-    """Judge what is named as the frozen policy."""
     if isinstance(value, str) and value:
         return []
     return [broken_rule(name, value, f"must be {PRIOR!r}, or a path to weights")]
@@ -50,7 +48,7 @@ def _prior_problems(name: str, value: Any) -> list[str]:
 
 @dataclass(frozen=True)
 class EvaluationOptions:
-    """What is evaluated, and how."""
+    """What to evaluate, and how."""
 
     episodes: int = option(20, "How many episodes are played, each to its end.", least=1, most=MANY)
     seed: int = option(
@@ -103,10 +101,10 @@ class EvaluationOptions:
 
     @classmethod
     def from_mapping(cls, options: Mapping[str, Any]) -> EvaluationOptions:
-        """Check options as they come from a user.
+        """Check a user's options.
 
         Raises:
-            InvalidOptionsError: If anything is wrong; lists all problems.
+            InvalidOptionsError: An option is wrong; lists all problems.
         """
         problems = Problems("evaluation")
         names = [option.name for option in fields(cls)]
@@ -118,7 +116,7 @@ class EvaluationOptions:
 
     @property
     def condition(self) -> EpisodeFilter | None:
-        """The filter; None asks the task."""
+        """The parsed filter; None if the task itself decides what a success is."""
         from rllib_minestudio.evaluation.filters import parse_filter
 
         return None if self.filter is None else parse_filter(self.filter)
@@ -130,7 +128,7 @@ class EvaluationOptions:
         return int(match[1]) if match else None
 
     def settings(self, policy: Mapping[str, Any] | None = None) -> PlaySettings:
-        """Return what the env runners need to know; `policy` goes into recordings."""
+        """Return the settings for the env runners; `policy` is stored in recordings."""
         from rllib_minestudio.evaluation.request import PlaySettings
 
         return PlaySettings(
@@ -144,11 +142,11 @@ class EvaluationOptions:
 
 
 def _check_together(problems: Problems, options: EvaluationOptions) -> None:
-    """Note what is wrong with a filter, the recorder's options, and options beside one another."""
+    """Add the problems of the filter, of the recorder's options, and of options in combination."""
     from rllib_minestudio.env.recorder import RecorderOptions
 
     if options.kl_to is not None and options.record is None:
-        problems.add("kl_to", options.kl_to, "needs `record`: recordings are what shows it")
+        problems.add("kl_to", options.kl_to, "needs `record`: only recordings show it")
     if isinstance(options.filter, str):
         _include(problems, lambda: _parse_without_judge(str(options.filter)))
     if isinstance(options.record, Mapping):
@@ -156,10 +154,10 @@ def _check_together(problems: Problems, options: EvaluationOptions) -> None:
 
 
 def _parse_without_judge(text: str) -> None:
-    """Refuse a filter, or one that asks for what infos do not tell.
+    """Parse a filter, refusing those that need facts of the world, which infos do not contain.
 
     Raises:
-        InvalidOptionsError: It is none, or asks for facts of the world.
+        InvalidOptionsError: It is not a filter, or needs facts of the world.
     """
     from rllib_minestudio.evaluation.filters import parse_filter
 

@@ -1,4 +1,4 @@
-"""A trained policy in a loop of one's own, without Ray being started (docs/inference.md)."""
+"""Inference with a trained policy in the user's own loop, without Ray (docs/inference.md)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from rllib_minestudio.models.rollout import RolloutSession
 
 
 class Policy:
-    """Acts step by step and remembers what it has seen, in one environment or in several.
+    """A trained policy that acts step by step and keeps its memory, in one or several environments.
 
     Attributes:
         module: The RLModule.
-        value: What the policy expected at the last observation: the discounted return from there
-            on, in the task's units; float32, () or (N,). None before the first.
+        value: The value estimate at the last observation: the expected discounted return from there
+            on, in the task's units; float32, () or (N,). None before the first observation.
 
     Example:
         >>> policy = Policy.load("package:hunter_nano")
@@ -36,14 +36,14 @@ class Policy:
     def __init__(
         self, module: RecurrentRLModule, *, deterministic: bool = False, seed: int | None = None
     ) -> None:
-        """Let a module act.
+        """Wrap a module.
 
         Args:
-            module: The policy.
-            deterministic: Take the most probable action instead of sampling. Sampling is what the
-                policy did in training, and what its returns were measured with; without it, some
-                policies do badly.
-            seed: Of the sampled actions; None draws one.
+            module: The policy's RLModule.
+            deterministic: Take the most probable action instead of sampling. Policies sample in
+                training, and their reported returns were measured that way; some do badly without
+                sampling.
+            seed: Seed of the sampled actions; None draws one.
         """
         self.module = module
         self._deterministic = deterministic
@@ -65,22 +65,22 @@ class Policy:
         seed: int | None = None,
         device: str | torch.device = "cpu",
     ) -> Policy:
-        """Load a policy of any class; nothing in the checkpoint is run, and Ray is not started.
+        """Load a policy of any class, without running code from the checkpoint or starting Ray.
 
         Args:
             source: A checkpoint, or the folder of a trial, a run or an experiment; `latest` or
-                `best` behind such a folder; `package:hunter_nano`; a folder with `config.json` and
-                `model.safetensors` (MineStudio's on Hugging Face) or its id; what `rllib model
-                export` wrote; any other form of docs/vpt.md, OpenAI's two files among them; or what
-                `checkpoints.open` returned for one of these.
-            env: What it is to act in. Only policies other than VPT may need it, for its spaces, if
-                their checkpoint does not tell them; it is otherwise checked to fit VPT.
+                `best` after such a folder; `package:hunter_nano`; a folder with `config.json` and
+                `model.safetensors` (MineStudio's on Hugging Face) or its id; the output of `rllib
+                model export`; any other form listed in docs/vpt.md, including OpenAI's two files;
+                or what `checkpoints.open` returned for one of these.
+            env: The environment to act in. A VPT policy is only checked against it; another policy
+                needs its spaces if the checkpoint does not record them.
             deterministic: Take the most probable action instead of sampling (see `__init__`).
-            seed: Of the sampled actions; None draws one.
-            device: Where the network computes.
+            seed: Seed of the sampled actions; None draws one.
+            device: Device of the network.
 
         Raises:
-            CheckpointMismatchError: There is no such policy, or it does not load.
+            CheckpointMismatchError: There is no such policy, or it cannot be loaded.
             CheckpointError: The checkpoint is damaged.
             InvalidOptionsError: The policy does not fit the environment.
         """
@@ -88,16 +88,16 @@ class Policy:
         return cls(module, deterministic=deterministic, seed=seed)
 
     def reset(self, begins: ArrayLike | None = None, *, seed: int | None = None) -> None:
-        """Forget everything: the next observation begins an episode.
+        """Clear the memory: the next observation begins an episode.
 
         Args:
-            begins: (N,) bool, in which of N environments one does; None: in all. In vector
-                environments, the observation that `begins` is about is the one that a reset
-                returned: make them with `autoreset_mode=AutoresetMode.SAME_STEP`.
-            seed: Of the actions that are sampled from here on; None goes on with those there are.
+            begins: (N,) bool, the environments in which an episode begins; None means all. `begins`
+                refers to the observation that a reset returned, so make vector environments with
+                `autoreset_mode=AutoresetMode.SAME_STEP`.
+            seed: New seed of the sampled actions; None continues the present random sequence.
 
         Raises:
-            InvalidBatchError: It is not of the environments that the policy acts in.
+            InvalidBatchError: `begins` does not match the environments that the policy acts in.
         """
         if seed is not None:
             self._random = np.random.default_rng(seed)
@@ -115,20 +115,20 @@ class Policy:
     def act(
         self, observation: Mapping[str, Any], *, deterministic: bool | None = None
     ) -> dict[str, NDArray[np.int64]]:
-        """Return the action for an observation, or those for N environments' observations.
+        """Return the action for an observation, or the actions for a batch of N observations.
 
         Args:
-            observation: Nested as the environment gives it; what the policy does not read is
-                ignored. Every part may have a leading axis of N environments.
-            deterministic: Take the most probable action; None: as the policy was loaded.
+            observation: Nested as the environment returns it; parts that the policy does not read
+                are ignored. All parts may have a leading axis of N environments.
+            deterministic: Take the most probable action; None keeps the policy's setting.
 
         Returns:
-            Per head the tokens, in the shape of the action space: (1,) for `MultiDiscrete([n])`,
-            () for `Discrete(n)`; with N environments behind an axis of N.
+            Each head's tokens in the shape of the action space: (1,) for `MultiDiscrete([n])`, ()
+            for `Discrete(n)`; for a batch, with a leading axis of N.
 
         Raises:
-            InvalidBatchError: A part is missing, has another shape or dtype, or there are other
-                environments than at the step before.
+            InvalidBatchError: A part is missing or has the wrong shape or dtype, or the number of
+                environments has changed since the previous step.
         """
         batch, is_batch = _batch_of(observation, self._parts)
         num_envs = len(next(iter(batch.values())))
@@ -155,36 +155,36 @@ class Policy:
         """Return in which environments the observation begins an episode.
 
         Raises:
-            InvalidBatchError: They are not as many as at the step before.
+            InvalidBatchError: The number of environments has changed since the previous step.
         """
         if self._begins is None:
             return np.ones(num_envs, np.bool_)
         if len(self._begins) != num_envs:
             raise InvalidBatchError(
-                f"The observation is of {num_envs} environment(s), but the step before was of "
-                f"{len(self._begins)}: call reset() first, which forgets their memories."
+                f"The observation is of {num_envs} environment(s), but the previous one was of "
+                f"{len(self._begins)}: call reset() first, which clears the memory."
             )
         return self._begins
 
     def _session_of(self, num_envs: int) -> RolloutSession:
-        """Return what acts in this many environments; its weights are laid out once."""
+        """Return the session for this many environments, built once."""
         if self._session is None or self._session_envs != num_envs:
             self._session = self.module.make_rollout_session(num_envs)
             self._session_envs = num_envs
         return self._session
 
     def _on_device(self, array: NDArray) -> torch.Tensor:
-        # What comes out of shared memory may be read-only, which torch warns of.
+        # Arrays in shared memory may be read-only, of which torch warns.
         return torch.from_numpy(np.require(array, requirements=("C", "W"))).to(self.module.device)
 
 
 def _batch_of(
     observation: Mapping[str, Any], parts: Mapping[str, ObservationPart]
 ) -> tuple[dict[str, NDArray], bool]:
-    """Return the parts that a policy reads, (N, ...) each, and whether N was given.
+    """Return the parts that a policy reads, (N, ...) each, and whether the axis N was given.
 
     Raises:
-        InvalidBatchError: They are not what its space promises.
+        InvalidBatchError: A part does not match the policy's observation space.
     """
     if not isinstance(observation, Mapping):
         raise InvalidBatchError(
@@ -204,7 +204,9 @@ def _batch_of(
     leading = {arrays[name].shape[: arrays[name].ndim - len(p.shape)] for name, p in parts.items()}
     if len(leading) > 1:
         shapes = ", ".join(f"{name!r} {array.shape}" for name, array in arrays.items())
-        raise InvalidBatchError(f"The observation's parts are of unequally many: {shapes}.")
+        raise InvalidBatchError(
+            f"The observation's parts differ in their number of environments: {shapes}."
+        )
     if () not in leading:
         return arrays, True
     return {name: array[None] for name, array in arrays.items()}, False

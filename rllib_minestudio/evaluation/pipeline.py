@@ -1,4 +1,4 @@
-"""MineStudio's `EpisodePipeline`, with its arguments, on this package's machinery.
+"""MineStudio's `EpisodePipeline` interface, implemented with this package's evaluation.
 
     pipeline = EpisodePipeline(
         MineGenerator(
@@ -12,9 +12,9 @@
     )
     summary = pipeline.run()
 
-Instead of a function that makes an agent it takes a checkpoint, which is played by the env runners
-of evaluations. An episode ends when its task does; MineStudio's goes on to `num_max_steps` through
-any number of deaths.
+Instead of a function that makes an agent, it also takes a checkpoint, which plays on the env
+runners of evaluations. An episode ends with its task, whereas MineStudio's continues to
+`num_max_steps` through any number of deaths.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ MINESTUDIO = "minestudio"
 
 
 class MineGenerator:
-    """Plays episodes in parallel; the arguments are those of MineStudio's `MineGenerator`."""
+    """A generator of episodes, with the arguments of MineStudio's `MineGenerator`."""
 
     def __init__(
         self,
@@ -74,26 +74,27 @@ class MineGenerator:
         """Check the arguments; nothing is started before `generate`.
 
         Args:
-            num_workers: Processes that play.
+            num_workers: Number of processes.
             num_gpus: Share of a GPU per worker; MineStudio's own default is 0.5.
-            max_restarts: How often an episode is begun again after its environment or agent has
-                failed, and how often a process that died is started anew.
-            env_generator: Makes an environment whose frames are `obs["image"]` or `info["pov"]`.
-                It is shipped to the workers, and called there.
-            agent_generator: Makes an agent of any interface in `env/agents/foreign.py`; likewise.
+            max_restarts: How often an episode is repeated after its environment or agent has
+                failed, and how often a process that died is restarted.
+            env_generator: Makes an environment whose frames are `obs["image"]` or `info["pov"]`. It
+                is pickled, and called in the workers.
+            agent_generator: Makes an agent with any interface in `env/agents/foreign.py`; likewise.
                 A string is `module:function`, or a checkpoint's name.
-            checkpoint: Instead: of a policy, as `rllib train` saves it.
+            checkpoint: Instead of `agent_generator`: a policy's checkpoint, as `rllib train` saves
+                it.
             env_config: Instead of `env_generator`: options of `MineStudioEnv`; with a checkpoint,
-                those that replace what it was trained with.
+                they replace those of its training.
             num_max_steps: Steps after which an episode is truncated.
             num_episodes: Episodes per worker, as in MineStudio.
-            tmpdir: Where they are recorded; None records nothing.
+            tmpdir: Folder for recordings; None records nothing.
             image_media: `h264` or `jpeg`.
             format: `minestudio` for the files of MineStudio's worker, or `episodes`.
-            seed: What the episodes derive from; the same seed gives the same episodes.
-            deterministic: Take the most probable actions, if the agent can be told to.
-            agent_timeout_s: Seconds that an agent may take over an action.
-            envs_per_worker: Environments side by side, of an agent that takes batches.
+            seed: Seed of the episodes; the same seed gives the same episodes.
+            deterministic: Take the most probable actions, if the agent supports it.
+            agent_timeout_s: Seconds that an agent may take for an action.
+            envs_per_worker: Environments per worker, for an agent that acts on batches.
 
         Raises:
             InvalidOptionsError: An argument is wrong; lists all problems.
@@ -128,7 +129,7 @@ class MineGenerator:
         if agent_generator is None and env_generator is None:
             if checkpoint is None:
                 raise InvalidOptionsError(
-                    "MineGenerator needs somebody who plays: agent_generator or checkpoint."
+                    "MineGenerator needs a player: agent_generator or checkpoint."
                 )
             self._played = _Policy(checkpoint, env_config, num_workers, num_gpus)
             return
@@ -156,7 +157,7 @@ class MineGenerator:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What a summary says about the episodes' origin."""
+        """Seed, policy and environment of the episodes, for the summary."""
         return {
             "seed": self.options.seed,
             "policy": {**self._played.identity, "deterministic": self.options.deterministic},
@@ -164,11 +165,11 @@ class MineGenerator:
         }
 
     def generate(self) -> Iterator[EvaluatedEpisode]:
-        """Play all episodes and yield each as it ends; starts Ray if it does not run.
+        """Play all episodes and yield each as it ends; start Ray if it is not running.
 
         Raises:
-            InvalidOptionsError: There is no such GPU, or what a function makes is no environment,
-                or no agent.
+            InvalidOptionsError: There are not enough GPUs, or a function does not make an
+                environment or an agent.
             EnvRunnersLostError: No worker is left.
         """
         if not ray.is_initialized():
@@ -178,7 +179,7 @@ class MineGenerator:
 
 
 class _Policy:
-    """The policy of a checkpoint, on the env runners of evaluations."""
+    """A checkpoint's policy, played on `EvaluationEnvRunner`s."""
 
     def __init__(
         self, checkpoint: str, env_config: Mapping[str, Any] | None, workers: int, gpus: float
@@ -192,7 +193,7 @@ class _Policy:
         self.identity = self._policy.identity
 
     def environment(self, options: EvaluationOptions) -> dict[str, Any]:
-        """Describe it for summaries."""
+        """Describe the environment for summaries."""
         return environment_identity(self._config, options)
 
     def play(
@@ -208,7 +209,7 @@ class _Policy:
 
 
 class _Agent:
-    """Anybody's agent, in anybody's environment."""
+    """A foreign agent, in any environment."""
 
     def __init__(
         self,
@@ -226,7 +227,7 @@ class _Agent:
         self._group = group
 
     def environment(self, options: EvaluationOptions) -> dict[str, Any]:
-        """Describe it for summaries."""
+        """Describe the environment for summaries."""
         return generated_identity(self._order.env, self._env_generator, self._env_config, options)
 
     def play(
@@ -241,10 +242,10 @@ class _Agent:
 
 
 def maker_of(agent: Callable[..., Any] | str) -> AgentMaker:
-    """Return what makes an agent of a function, of `module:function`, or of a checkpoint's name.
+    """Return the maker of an agent given as function, `module:function`, or checkpoint name.
 
     Raises:
-        InvalidOptionsError: It is none of them, or cannot be imported.
+        InvalidOptionsError: It is none of these, or cannot be imported.
     """
     if not isinstance(agent, str):
         return AgentMaker.of(agent)
@@ -268,15 +269,18 @@ def _check_numbers(
 
 
 class EpisodeRecorder:
-    """Takes the labelled episodes in and sums them up; MineStudio's counts what is `yes`."""
+    """The last stage of the pipeline, which summarises the labelled episodes.
+
+    MineStudio's class of this name only counts the episodes labelled `yes`.
+    """
 
     def record(self, episodes: Iterable[EvaluatedEpisode], **facts: Any) -> Summary:
-        """Sum up episodes that come in any order."""
+        """Return the summary of episodes in any order."""
         return Summary.of(episodes, **facts)
 
 
 class EpisodePipeline:
-    """Generates, filters and records episodes, one at a time."""
+    """A pipeline that generates, filters and records episodes one at a time."""
 
     def __init__(
         self,
@@ -284,13 +288,14 @@ class EpisodePipeline:
         episode_filter: EpisodeFilter | Sequence[EpisodeFilter] | None = None,
         episode_recorder: EpisodeRecorder | None = None,
     ) -> None:
-        """Put the parts together.
+        """Combine the parts.
 
         Args:
-            episode_generator: Has `generate()`, which yields episodes.
-            episode_filter: One or several; each writes its label. Of those with one label, an
-                episode has to pass one, as in MineStudio; combine them with `&` otherwise.
-            episode_recorder: What makes a summary of the labelled episodes.
+            episode_generator: An object whose `generate()` yields episodes.
+            episode_filter: One or several filters, each of which writes its label. Of several with
+                the same label, an episode has to pass only one, as in MineStudio; combine them with
+                `&` to require all.
+            episode_recorder: Makes the summary of the labelled episodes.
         """
         self.episode_generator = episode_generator
         filters = episode_filter if isinstance(episode_filter, Sequence) else [episode_filter]
@@ -303,7 +308,7 @@ class EpisodePipeline:
         self.episode_recorder = episode_recorder or EpisodeRecorder()
 
     def run(self) -> dict[str, Any]:
-        """Run to the end; returns the summary, MineStudio's `num_yes`, `num_episodes` first."""
+        """Run to the end and return the summary, with MineStudio's keys first (`num_yes`, ...)."""
         started = time.perf_counter()
         episodes = self.episode_generator.generate()
         for episode_filter in self.episode_filter.values():

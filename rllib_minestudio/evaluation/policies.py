@@ -1,4 +1,4 @@
-"""Whole episodes, played one after the other by a scripted agent or a policy."""
+"""A loop that plays whole episodes in one environment, with a scripted agent or a policy."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -9,17 +9,17 @@ from rllib_minestudio.env.agents.scripted import Agent
 
 
 class ActionChooser(Protocol):
-    """Chooses actions for one environment."""
+    """Something that chooses the actions in one environment."""
 
     def reset(self) -> None:
-        """Forget the episode before."""
+        """Forget the previous episode."""
 
     def act(self, observation: Any) -> Any:
-        """Return the action for an observation."""
+        """Return the action for `observation`."""
 
 
 class ScriptedPolicy:
-    """Lets a scripted agent play one environment."""
+    """A scripted agent as an `ActionChooser`."""
 
     def __init__(self, agent: Agent, env: gym.Env) -> None:
         self._agent = agent
@@ -50,7 +50,7 @@ def play_episodes(
         episodes: How many to play.
         seed: Seed of the first reset; None continues the environment's own sequence.
         on_action: Called with (action, return so far) before each step, while the environment still
-            shows what the action answers.
+            shows the observation that the action was chosen for.
         on_episode: Called with (episodes finished, return of the last one).
 
     Returns:

@@ -1,4 +1,4 @@
-"""From an algorithm's checkpoint to what an evaluation of it needs."""
+"""Loading a policy and its config from a checkpoint, for evaluation and inference."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class LoadedPolicy:
     """A policy, and the config that it was trained with.
 
     Attributes:
-        config: A copy that may be changed.
+        config: A copy of the config, which may be changed.
         weights: The module's state, parameter name -> array.
-        identity: What summaries and recordings say about it, plain.
-        checkpoint: Its folder; None if it is of an experiment file.
+        identity: Its description in summaries and recordings, as plain data.
+        checkpoint: Its folder; None for the policy of an experiment file.
     """
 
     config: MineStudioPPOConfig
@@ -57,24 +57,24 @@ class LoadedPolicy:
 def load_policy(source: str | Path) -> LoadedPolicy:
     """Load policy and config from an Algorithm checkpoint; neither learner nor prior is needed.
 
-    Nothing in it is run, but for checkpoints without `policy/playing.yaml`: those of environments
-    with options that are objects. Their config is in one of RLlib's pickles, which runs what its
-    writer wanted; one log line says so.
+    No code in the checkpoint is run, except if it lacks `policy/playing.yaml`, because options of
+    its environment are objects. The config is then read from RLlib's pickle, which can run
+    arbitrary code; a log line warns of this.
 
     Args:
         source: What `checkpoints.open` takes: a folder that `Algorithm.save_to_path` or a Tune run
-            wrote, one with some of these, or a prior that comes with the package.
+            wrote, a folder that contains some of these, or a prior that comes with the package.
 
     Raises:
-        CheckpointMismatchError: There is no such policy, or it does not say what it played.
-        InvalidOptionsError: It is one of another algorithm.
+        CheckpointMismatchError: There is no such policy, or its environment is unknown.
+        InvalidOptionsError: The policy belongs to another algorithm.
     """
     checkpoint = checkpoints.open(source, verified=True)
     if checkpoint.other_policy is not None:
         config, weights = _load_other(checkpoint, *checkpoint.other_policy)
     else:
         module = load_module(checkpoint)
-        # In full, whatever file once decided the sizes.
+        # All sizes in full, whatever file once decided them.
         config = played_config(checkpoint).training(model=module.model_config)
         weights = module.get_state()
     identity = {"checkpoint": checkpoint.name, "weights": weights_digest(weights)}
@@ -84,10 +84,10 @@ def load_policy(source: str | Path) -> LoadedPolicy:
 def _load_other(
     checkpoint: Checkpoint, name: str, options: dict[str, Any]
 ) -> tuple[MineStudioPPOConfig, dict[str, Any]]:
-    """Load a policy of another class than VPT: its config and its weights.
+    """Load config and weights of a policy of another class than VPT.
 
     Raises:
-        CheckpointMismatchError: It is none, or has other weights than it says.
+        CheckpointMismatchError: Its options are invalid, or its weights do not match them.
     """
     kind, tensors = policy_of_checkpoint(checkpoint), checkpoint.tensors()
     config = played_config(checkpoint).training(module_class=name, model=options)
@@ -112,10 +112,10 @@ def evaluation_config(
     """Return a copy of a training config for env runners that evaluate.
 
     Args:
-        config: What the policy was trained with; its environment is the one evaluated on.
+        config: The config of the training, whose environment is evaluated on.
         num_env_runners: Remote env runners; 0 plays in this process.
-        num_envs: Environments per env runner; None keeps the training's.
-        num_gpus: GPUs per env runner; None keeps the training's.
+        num_envs: Environments per env runner; None keeps the training's number.
+        num_gpus: GPUs per env runner; None keeps the training's number.
     """
     chosen = config.copy(copy_frozen=False)
     chosen.env_runners(env_runner_cls=EvaluationEnvRunner, num_env_runners=num_env_runners)
@@ -123,17 +123,16 @@ def evaluation_config(
         chosen.env_runners(num_envs_per_env_runner=num_envs)
     if num_gpus is not None:
         chosen.env_runners(num_gpus_per_env_runner=num_gpus)
-    # The policy's weights come from the checkpoint; the files that training started from may be
-    # anywhere by now.
+    # The weights come from the checkpoint; the files that training started from may be gone.
     chosen.training(model={"weights": None}, prior=None, kl_coeff=0.0)
-    # Nothing is collected to be trained on, so any number of environments fits.
+    # Nothing is collected for training, so any number of environments is allowed.
     chosen.training(replay_buffer={"max_fragments": None})
     chosen.validate()
     return chosen
 
 
 def weights_digest(weights: Mapping[str, Any]) -> str:
-    """Return a short name of a module's state: equal weights have equal names."""
+    """Return a digest of a module's state."""
     found = hashlib.sha256()
     for name in sorted(weights):
         array = np.ascontiguousarray(weights[name])
@@ -142,24 +141,24 @@ def weights_digest(weights: Mapping[str, Any]) -> str:
     return found.hexdigest()[:16]
 
 
-# ---------------------- from a checkpoint of any form to its policy, without running anything in it
+# --------------------------------- loads the module of any checkpoint, without running code from it
 
 
 def load_module(source: Source | Checkpoint, env: gym.Env | None = None) -> RecurrentRLModule:
-    """Load a policy's module from a checkpoint, without running anything in it.
+    """Load a policy's module from a checkpoint, without running code from it.
 
-    The class of a policy that is not VPT is imported by its name.
+    The class of a policy other than VPT is imported by its name.
 
     Args:
-        source: What `checkpoints.open` takes. A checkpoint of training is compared with its record
+        source: What `checkpoints.open` takes. A training checkpoint is verified against its record
             before it is loaded.
-        env: What it plays in, or several of it side by side. None takes the spaces from the
-            checkpoint, as far as it tells them.
+        env: The environment, or a vector environment, to play in. None takes the spaces from the
+            checkpoint if it records them.
 
     Raises:
-        CheckpointMismatchError: There is no such policy, or it does not load, or only its
-            environment, which is missing, could tell its spaces.
-        CheckpointError: It is damaged.
+        CheckpointMismatchError: There is no such policy, it cannot be loaded, or its spaces are
+            unknown because neither `env` nor the checkpoint provides them.
+        CheckpointError: The checkpoint is damaged.
         InvalidOptionsError: VPT does not fit the environment.
     """
     checkpoint = checkpoints.open(source, verified=True)
@@ -175,7 +174,7 @@ def load_module(source: Source | Checkpoint, env: gym.Env | None = None) -> Recu
 
 
 def _spaces_of_env(env: Any) -> dict[str, gym.Space]:
-    """Return the spaces of an environment, or of one of those that a vector environment has."""
+    """Return the spaces of an environment; of a vector environment, those of a single one."""
     return {
         name: getattr(env, f"single_{name}", None) or getattr(env, name)
         for name in ("observation_space", "action_space")
@@ -191,8 +190,8 @@ def _load_module_of_other_class(
     """Load a policy of another class than VPT.
 
     Raises:
-        CheckpointMismatchError: It is none, or has other weights than it says, or its spaces are
-            neither given nor told by the checkpoint.
+        CheckpointMismatchError: Its options are invalid, its weights do not match them, or its
+            spaces are neither given nor recorded in the checkpoint.
     """
     kind = policy_of_checkpoint(checkpoint)
     spaces = spaces or played_spaces(checkpoint)
@@ -201,34 +200,32 @@ def _load_module_of_other_class(
             f"{checkpoint.name!r} holds a policy of the class {name}, which needs to know the "
             "environment that it plays in: Policy.load(source, env)."
         )
-    # What training starts from and what it freezes does not matter to a policy that only plays.
+    # Initial weights and freezing do not matter to a policy that only plays.
     own = {key: value for key, value in options.items() if key not in MODULE_OPTIONS}
     try:
         blank = kind.blank(own, spaces)
-        # Before it is built: options can claim any size.
+        # Check before building: the options may claim any size.
         for problem in kind.weights_problems(blank.network, checkpoint) if blank else ():
             raise CheckpointMismatchError(problem)
         module = kind(model_config=own, **spaces)
     except InvalidOptionsError as error:
         raise CheckpointMismatchError(f"{checkpoint.name!r} cannot be loaded: {error}") from error
-    # Not by `read_weights`: the names are the network's own, whatever others' files it translates.
+    # Not with `read_weights`, which translates foreign files: these names are the network's own.
     load_strictly(module.network, checkpoint.tensors(), f"weights {checkpoint.name!r}")
     return module
 
 
-# ----------------- the config that a checkpoint's policy was trained with, for whoever lets it play
+# ------------------------------------------- the config that a checkpoint's policy was trained with
 
 logger = logging.getLogger(__name__)
-
-"""Where RLlib keeps an algorithm's config (`Checkpointable.CLASS_AND_CTOR_ARGS_FILE_NAME`)."""
 
 
 def played_config(checkpoint: Checkpoint) -> MineStudioPPOConfig:
     """Return the config that a checkpoint's policy was trained with.
 
     Raises:
-        CheckpointMismatchError: It does not say.
-        InvalidOptionsError: It is of another algorithm.
+        CheckpointMismatchError: The checkpoint does not contain it.
+        InvalidOptionsError: It belongs to another algorithm.
     """
     if checkpoint.playing is not None:
         return _config_of(checkpoint.playing, checkpoint)
@@ -243,14 +240,14 @@ def played_config(checkpoint: Checkpoint) -> MineStudioPPOConfig:
 
 
 def played_spaces(checkpoint: Checkpoint) -> dict[str, gym.Space] | None:
-    """Return the spaces that a checkpoint's policy played in; nothing is unpickled.
+    """Return the spaces of a checkpoint's environment, without unpickling anything.
 
     Returns:
-        `observation_space` and `action_space`; None if it does not say, or only the environment
-        itself can tell.
+        `observation_space` and `action_space`; None if the checkpoint does not name the
+        environment, or only the environment itself knows its spaces.
 
     Raises:
-        CheckpointMismatchError: What it says is damaged.
+        CheckpointMismatchError: The description of the environment is damaged.
     """
     facts = checkpoint.playing
     return None if facts is None else known_spaces(facts["env"], facts["env_config"])
@@ -282,7 +279,7 @@ def _config_of(facts: Mapping[str, Any], checkpoint: Checkpoint) -> MineStudioPP
 
 
 def _unpickled(checkpoint: Checkpoint) -> MineStudioPPOConfig:
-    """Return the config in RLlib's own pickle, which can run anything."""
+    """Return the config in RLlib's own pickle, which can run arbitrary code."""
     file = checkpoint.path / MODULE_CLASS
     logger.warning("%s is unpickled, which runs what its writer wanted: it must be trusted.", file)
     try:
@@ -291,7 +288,7 @@ def _unpickled(checkpoint: Checkpoint) -> MineStudioPPOConfig:
         return playing_config(AlgorithmConfig.from_state(state))
     except MineStudioError:
         raise
-    # A damaged pickle raises nearly anything.
+    # A damaged pickle can raise any exception.
     except Exception as error:
         raise CheckpointMismatchError(
             f"{checkpoint.name!r} is not a checkpoint of MineStudioPPO or MineStudioBC: "
@@ -300,10 +297,10 @@ def _unpickled(checkpoint: Checkpoint) -> MineStudioPPOConfig:
 
 
 def playing_config(config: AlgorithmConfig) -> MineStudioPPOConfig:
-    """Return a copy of a training config that our env runners can play by.
+    """Return a copy of a training config in the form that our env runners play with.
 
     Raises:
-        InvalidOptionsError: It is of an algorithm whose policy is another one.
+        InvalidOptionsError: It belongs to an algorithm other than MineStudioPPO and MineStudioBC.
     """
     if isinstance(config, MineStudioPPOConfig):
         return config.copy(copy_frozen=False)

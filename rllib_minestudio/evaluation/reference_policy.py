@@ -1,4 +1,4 @@
-"""A frozen policy to compare with: where its weights are, and the divergence of ours from it."""
+"""The frozen policy to which recordings show the KL divergence (option `kl_to`)."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 LEARNER_STATE = Path("learner_group", "learner", "state.pkl")
-"""Where a checkpoint keeps a prior that no other file holds."""
+"""File of a checkpoint that holds a prior which is in no other file."""
 
 
 def open_prior(config: AlgorithmConfig, kl_to: str) -> Checkpoint | None:
-    """Open the checkpoint with the weights that `kl_to` means.
+    """Open the checkpoint with the weights that `kl_to` names.
 
     Args:
         config: A `MineStudioPPOConfig`.
         kl_to: As in `EvaluationOptions`.
 
     Returns:
-        The checkpoint; None if there is none beside the run's own.
+        The checkpoint; None if only the run's own checkpoints hold the prior.
 
     Raises:
-        InvalidOptionsError: There is no such policy, or it is of another size than ours.
+        InvalidOptionsError: There is no such policy, or its size differs from ours.
     """
     if kl_to == PRIOR:
         if config.prior is None:
@@ -66,15 +66,15 @@ def open_prior(config: AlgorithmConfig, kl_to: str) -> Checkpoint | None:
 def load_prior(
     config: AlgorithmConfig, checkpoint: Path | None, kl_to: str | None
 ) -> dict[str, Any] | None:
-    """Load the frozen policy that `kl_to` means.
+    """Load the frozen policy that `kl_to` names.
 
     Args:
-        config: Of the policy that is evaluated, as it was trained.
-        checkpoint: Its folder; None if there is none.
+        config: Training config of the evaluated policy.
+        checkpoint: Folder of the evaluated policy, or None.
         kl_to: As in `EvaluationOptions`.
 
     Returns:
-        The policy's state, parameter name -> array; None if `kl_to` is.
+        The frozen policy's state, parameter name -> array; None if `kl_to` is None.
 
     Raises:
         InvalidOptionsError: There is no such policy.
@@ -113,15 +113,15 @@ def _blank(config: AlgorithmConfig) -> RecurrentRLModule | None:
 
 
 class ReferencePolicy:
-    """A frozen policy that plays along: it sees what ours sees, and has a memory of its own."""
+    """A frozen policy that sees the same observations as the evaluated one, with its own memory."""
 
     def __init__(self, module: RecurrentRLModule, state: Mapping[str, Any], num_envs: int) -> None:
-        """Lay out the frozen policy.
+        """Build the frozen policy.
 
         Args:
-            module: The policy, for its sizes and its device.
-            state: Of the frozen one, parameter name -> array.
-            num_envs: Environments side by side.
+            module: The evaluated policy, for its sizes and device.
+            state: The frozen policy's state, parameter name -> array.
+            num_envs: Number of environments.
         """
         module = copy.deepcopy(module)
         module.set_state(state)
@@ -134,12 +134,12 @@ class ReferencePolicy:
         distribution: ActionDistribution,
         moving_n: Tensor | None = None,
     ) -> Tensor:
-        """Take a step beside the policy; return KL(policy || reference) [B] in nats.
+        """Advance by a step and return KL(policy || reference) [B] in nats.
 
         Args:
-            obs: What all environments show, nested, [B, ...] each.
-            first_b: Whether it begins an episode.
-            distribution: The policy's, [B].
+            obs: Observations of all environments, nested, [B, ...] each.
+            first_b: [B] whether they begin an episode.
+            distribution: The evaluated policy's action distribution, [B].
             moving_n: As in `RolloutSession.act`.
         """
         own = self._session.act(obs, first_b, moving_n=moving_n, explore=False)

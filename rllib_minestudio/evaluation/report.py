@@ -1,4 +1,4 @@
-"""The summary of an evaluation, for a reader: tables, plots, and one HTML page."""
+"""An evaluation's summary for human readers: tables, plots, and one HTML page."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from rllib_minestudio.foundation.files import whole_file, write_whole
 from rllib_minestudio.recordings.layout import VIDEO_FILE
 
 MAX_EMBEDDED_BYTES = 48 * 1024**2
-"""Of all videos together; what is beyond is linked, relative to the page."""
+"""Limit for all videos together; further videos are linked, relative to the page."""
 
 
 def write_page(
@@ -47,13 +47,13 @@ def write_page(
     compared: tuple[Summary, PairedComparison] | None = None,
     max_embedded: int = MAX_EMBEDDED_BYTES,
 ) -> None:
-    """Write the page; it appears as a whole.
+    """Write the HTML page of an evaluation, atomically.
 
     Args:
-        summary: What it shows.
-        file: Where to; its folder is created.
-        compared: Another evaluation, and what a comparison with it came to.
-        max_embedded: Bytes of video that become part of it, the first episodes' first.
+        summary: The evaluation to show.
+        file: Destination; its folder is created.
+        compared: Another evaluation, and the result of the comparison with it.
+        max_embedded: Bytes of video to embed in the page, starting with the first episodes.
     """
     template = Path(__file__).with_suffix(".html").read_text()
     environment = Environment(autoescape=True, undefined=StrictUndefined)
@@ -102,7 +102,7 @@ def video_of(episode: EvaluatedEpisode) -> Path | None:
     return path if path.is_file() else None
 
 
-# --------------------------------------------- the plots of a summary, as SVG to be put into a page
+# ----------------------------------------------------------- a summary's plots, as SVG for the page
 
 YES, NO, UNKNOWN = "#2a7a3b", "#b8473b", "#4a6fa5"
 
@@ -113,13 +113,13 @@ _Drawn = TypeVar("_Drawn", bound=Callable[..., str])
 
 
 def _as_data(draw: _Drawn) -> _Drawn:
-    """Decorate what draws: a `$` in the name of a task begins no formula."""
+    """Decorate a drawing function so that a `$` in a task's name does not start a formula."""
     return matplotlib.rc_context({"text.parse_math": False})(draw)
 
 
 @_as_data
 def rates(summary: Summary) -> str:
-    """Success rate and interval of each task."""
+    """Draw each task's success rate and its confidence interval."""
     groups = summary.tasks
     names = list(groups)
     figure = Figure(figsize=(6.0, 0.9 + 0.35 * len(names)), layout="constrained")
@@ -138,22 +138,22 @@ def rates(summary: Summary) -> str:
 
 
 def returns(summary: Summary) -> str:
-    """How many episodes had which return, by success; infinite ones have no place."""
+    """Draw a histogram of the finite returns, split by success."""
     return _histogram(summary, "return", lambda episode: episode.undiscounted_return)
 
 
 def lengths(summary: Summary) -> str:
-    """How many episodes had which length, by success."""
+    """Draw a histogram of the episode lengths, split by success."""
     return _histogram(summary, "length, steps", lambda episode: float(episode.length))
 
 
 @_as_data
 def differences(returns_pairs: NDArray[np.float64]) -> str:
-    """Each paired episode's return under the new policy over that under the old.
+    """Plot each paired episode's return under the new policy against that under the old one.
 
     Args:
-        returns_pairs: [pairs, 2] returns of the new policy and of the old. Pairs that are alike
-            become one larger dot.
+        returns_pairs: [pairs, 2] returns of the new and the old policy. Equal pairs become one
+            larger dot.
     """
     figure = Figure(figsize=(4.2, 4.0), layout="constrained")
     axes = figure.subplots()
@@ -194,7 +194,7 @@ def _histogram(summary: Summary, label: str, value_of: Callable[[EvaluatedEpisod
 
 
 def _bins(values: Sequence[float]) -> list[float]:
-    """Edges of bins: one around each whole number where there are few, else at most `MOST_BINS`."""
+    """Return bin edges: one bin per integer in a small range, else at most `MOST_BINS` bins."""
     low, high = min(values), max(values)
     if _are_whole(values) and high - low < MOST_BINS:
         return list(np.arange(low - 0.5, high + 1.0))
@@ -218,20 +218,20 @@ def _svg(figure: Figure, axes: matplotlib.axes.Axes) -> str:
     axes.grid(alpha=0.25)
     axes.set_axisbelow(True)
     stream = io.StringIO()
-    # The same numbers shall give the same page.
+    # Equal numbers must give equal pages.
     with matplotlib.rc_context({"svg.hashsalt": "rllib_minestudio", "svg.fonttype": "none"}):
         figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
     text = stream.getvalue()
     return text[text.index("<svg") :]
 
 
-# ----------------------------------------------- summaries and comparisons as tables for a terminal
+# ----------------------------------------------------- summaries and comparisons as terminal tables
 
 COLUMNS = ("episodes", "successes", "rate", f"{CONFIDENCE:.0%} interval")
 
 
 def summary_table(summary: Summary) -> Table:
-    """One row per task, and one for all if there are several."""
+    """Return a table with one row per task, and a total row if there are several."""
     caption = None
     if summary.repeated_attempts:
         caption = f"environments failed; attempts repeated: {summary.repeated_attempts}"
@@ -245,7 +245,7 @@ def summary_table(summary: Summary) -> Table:
 
 
 def task_rows(summary: Summary) -> list[tuple[str, ...]]:
-    """Per task: its name, `COLUMNS`, return and length; all together last if there are several."""
+    """Return per task its name, `COLUMNS`, return and length; of several tasks, also a total."""
     groups = dict(summary.tasks)
     if len(groups) > 1:
         groups["all"] = list(summary.episodes)
@@ -261,7 +261,7 @@ def task_rows(summary: Summary) -> list[tuple[str, ...]]:
 
 
 def comparison_table(new: Summary, old: Summary, comparison: PairedComparison) -> Table:
-    """One row per evaluation, and what the paired tests say below."""
+    """Return a table with one row per evaluation, and the paired tests' results as caption."""
     table = Table(title="comparison", title_justify="left", caption=Text(comparison.verdict))
     table.caption_justify = "left"
     table.add_column("")
@@ -274,7 +274,7 @@ def comparison_table(new: Summary, old: Summary, comparison: PairedComparison) -
 
 
 def comparison_rows(new: Summary, old: Summary) -> list[tuple[str, ...]]:
-    """Per evaluation: new or old, its policy, `COLUMNS`, and the return."""
+    """Return per evaluation "new" or "old", its policy, `COLUMNS`, and the return."""
     return [
         (
             label,
@@ -287,7 +287,7 @@ def comparison_rows(new: Summary, old: Summary) -> list[tuple[str, ...]]:
 
 
 def rate_cells(rate: Rate, known: bool) -> tuple[str, str, str, str]:
-    """The cells of `COLUMNS`; dashes where nothing says what a success is."""
+    """Return the cells of `COLUMNS`; dashes if success is not defined (`known` is False)."""
     if not known:
         return str(rate.num_episodes), "-", "-", "-"
     low, high = rate.interval
@@ -300,7 +300,7 @@ def rate_cells(rate: Rate, known: bool) -> tuple[str, str, str, str]:
 
 
 def policy_name(summary: Summary) -> str:
-    """A short name of what was evaluated: of a checkpoint's path, the last two parts."""
+    """Return a short name of the policy: the last two parts of a checkpoint's path."""
     checkpoint = summary.policy.get("checkpoint")
     if checkpoint:
         return "/".join(Path(checkpoint).parts[-2:])
@@ -318,29 +318,23 @@ def _title(summary: Summary) -> str:
 
 
 # --------------------------------------------------------------------------------- videos in a page
-# Part of it as long as there is room, and linked beyond.
 
 
 class VideoSources:
-    """What `src` of a page's videos is: the video itself, up to a number of bytes in all.
+    """Values of `src` for a page's videos: embedded data while there is room, then links.
 
     Attributes:
-        folder: Of the page, which links are relative to.
-        room: Bytes of video that can still become part of the page.
+        folder: Folder of the page, which links are relative to.
+        room: Bytes of video that can still be embedded.
     """
 
     def __init__(self, folder: Path, max_embedded: int) -> None:
-        """Begin a page.
-
-        Args:
-            folder: Where it will be.
-            max_embedded: Bytes of all videos together that may become part of it.
-        """
+        """Start a page in `folder` that embeds at most `max_embedded` bytes of video."""
         self.folder = folder
         self.room = max_embedded
 
     def source(self, video: Path) -> str:
-        """Return the source of one more video, an mp4 file."""
+        """Return the `src` of one more video, an mp4 file."""
         size = video.stat().st_size
         if size > self.room:
             return quote(Path(os.path.relpath(video, self.folder)).as_posix())
@@ -348,34 +342,35 @@ class VideoSources:
         return "data:video/mp4;base64," + base64.b64encode(video.read_bytes()).decode()
 
 
-# ------------------------------------------------------------------- draws learning curves as a PNG
-# Of one run, of the trials of a search, of several seeds.
+# ------------------------------------------------------------------------- learning curves as a PNG
+# Of one run, the trials of a search, or several seeds.
 
 COLOUR = "#2a7a3b"
-"""Of a curve that is alone."""
+"""Colour of a single curve."""
 
 MANY = 3
-"""From so many curves on, their labels stand beside the plot."""
+"""With at least this many curves, the legend is placed beside the plot."""
 
 WIDTH, WIDTH_WITH_LABELS = 7.0, 9.0
 """In inches."""
 
 
 FAR_BELOW = 1.5
-"""A level more than so many times as high as all curves would press them to the bottom."""
+"""A level higher than this multiple of all curves would squash them at the bottom; it is not
+drawn."""
 
 
 @dataclass(frozen=True)
 class LearningCurve:
-    """Mean episode return over time, of one run or of several that differ by chance only.
+    """Mean episode return over time, of one run or of several that differ only by chance.
 
     Attributes:
-        label: What tells it from the other curves of a picture.
+        label: Its name in the legend.
         env_steps: Environment steps sampled so far, at each point.
         returns: Mean return of the recent episodes, at each point.
-        lowest: Of what `returns` is the mean of, at each point: episodes of one run, or means of
-            several runs; None if it is not known.
-        highest: The same.
+        lowest: Minimum of the values averaged in `returns` at each point (episodes of one run, or
+            means of several runs); None if unknown.
+        highest: Their maximum, likewise.
     """
 
     label: str
@@ -386,11 +381,11 @@ class LearningCurve:
 
 
 def mean_and_range(label: str, runs: Sequence[LearningCurve]) -> LearningCurve:
-    """Put several runs together into one curve, over the steps that all of them have reached.
+    """Combine several runs into one curve, over the steps that all of them have reached.
 
     Args:
-        label: Of the new curve.
-        runs: At least one, each with a point at least; the steps of its points rise.
+        label: Label of the new curve.
+        runs: At least one, each with at least one point and increasing steps.
     """
     first = max(run.env_steps[0] for run in runs)
     last = min(run.env_steps[-1] for run in runs)
@@ -415,13 +410,15 @@ def draw(
     """Write learning curves as a PNG file.
 
     Args:
-        title: Of the picture.
+        title: Title of the plot.
         curves: At least one.
-        path: Where to; its folder must exist.
-        random_policy: Mean return of the random policy, drawn as a level; None leaves it out.
-        window: Of how many of the last episodes each return is the mean; None does not say.
-        highest_possible: Return that no episode exceeds, drawn as a level unless the curves are far
-            below it, where the legend names it; None leaves it out.
+        path: Destination; its folder must exist.
+        random_policy: Mean return of the random policy, drawn as a horizontal line; None draws
+            none.
+        window: Number of recent episodes that each return averages, for the axis label; None omits
+            it.
+        highest_possible: Return that no episode exceeds, drawn as a horizontal line. If the curves
+            are far below it, only the legend names it. None omits it.
     """
     figure = Figure(figsize=(WIDTH, 4.0), dpi=120, layout="constrained")
     axes = figure.subplots()
@@ -455,13 +452,13 @@ def draw(
 
 
 def _add_legend(figure: Figure, axes: Axes, *, beside: bool) -> None:
-    """Say which curve is which, above the plot or beside it; within it, a curve would go through.
+    """Add the legend above or beside the plot, where no curve crosses it.
 
     Args:
-        figure: The picture.
-        axes: With all curves and levels.
-        beside: Whether the labels are too many for a line above; if they are too long, they go
-            beside the plot as well.
+        figure: The figure.
+        axes: Its axes, with all curves and levels.
+        beside: Whether there are too many labels for a line above the plot. Labels that are too
+            long for it go beside the plot as well.
     """
     if not beside:
         legend = figure.legend(frameon=False, loc="outside upper right", ncols=3, fontsize="small")

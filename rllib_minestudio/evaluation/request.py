@@ -1,4 +1,4 @@
-"""What an env runner is asked to play, and what the randomness of each episode derives from."""
+"""The episodes that env runners are asked to play, and the seeds of each episode."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ class EpisodeSpec:
 
     Attributes:
         index: Which of the evaluation's episodes it is.
-        attempt: How often it has been begun before, and 1.
+        attempt: Number of this attempt, from 1.
     """
 
     index: int
     attempt: int = 1
 
     def again(self) -> EpisodeSpec:
-        """Return the next attempt."""
+        """Return the spec of the next attempt."""
         return replace(self, attempt=self.attempt + 1)
 
 
 @dataclass(frozen=True)
 class PlaySettings:
-    """How episodes are played; the same for all of an evaluation.
+    """How the episodes of an evaluation are played.
 
     Attributes:
-        seed: What worlds and actions derive from, with the episodes' indices.
+        seed: Seed from which, with an episode's index, its world and actions derive.
         deterministic: Take the most probable actions instead of sampling.
-        max_attempts: How often an episode is begun before the environment's failure is final.
+        max_attempts: Attempts at an episode before the environment's failure is final.
         max_steps: Steps after which an episode is truncated; None leaves that to the task.
         recorder: Options of the recorder (see `RecorderOptions`); None records nothing.
-        policy: What recordings are to say about the policy.
-        env_config: Options of the environments, which are built anew where they had others; None
-            takes those of the env runner's config.
+        policy: Description of the policy for recordings.
+        env_config: Options of the environments, which are rebuilt if theirs differ; None takes
+            those of the env runner's config.
     """
 
     seed: int = 0
@@ -53,7 +53,7 @@ class PlaySettings:
     env_config: Mapping[str, Any] | None = None
 
     def reset_options(self, spec: EpisodeSpec) -> dict[str, Any]:
-        """Return the `options` of the reset that begins an episode; plain Python throughout."""
+        """Return the `options` of the reset that begins an episode, as plain Python data."""
         recording = {
             "name": recording_name(spec.index),
             "options": None if self.recorder is None else dict(self.recorder),
@@ -71,11 +71,9 @@ class PlaySettings:
         return world_seed(self.seed, spec.index)
 
 
-# --------------------------------------------------- what the randomness of an episode derives from
-# The evaluation's seed and the episode's index.
-#
-# Neither the worker that plays it nor what is played beside it has a part in it, so that two
-# checkpoints meet the same worlds, and the number of workers changes nothing.
+# ------------------------------------------------------------------------------ seeds of an episode
+# They derive from the evaluation's seed and the episode's index only, not from the worker or from
+# other episodes, so two checkpoints meet the same worlds, whatever the number of workers.
 
 _WORLD, _ACTIONS, _AGENT = 0, 1, 2
 
@@ -87,7 +85,7 @@ def world_seed(seed: int, index: int) -> int:
 
 
 def action_numbers(seed: int, index: int) -> np.random.Generator:
-    """Return the source of the numbers that actions of episode `index` are drawn with."""
+    """Return the random generator for the actions of episode `index`."""
     return np.random.default_rng((seed, index, _ACTIONS))
 
 

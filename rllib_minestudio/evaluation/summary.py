@@ -1,4 +1,4 @@
-"""What an evaluation comes to, and the comparison of two that met the same worlds."""
+"""The summary of an evaluation, and the comparison of two evaluations of the same worlds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rllib_minestudio.foundation.files import read_json, write_whole
 
 CONFIDENCE = 0.95
 _LARGEST = 1024**3
-"""Bytes of a summary that is read: a million episodes."""
+"""Most bytes of a summary file, enough for a million episodes."""
 
 FORMAT = "rllib_minestudio.evaluation"
 VERSION = 1
@@ -32,8 +32,8 @@ class Rate:
     """A success rate.
 
     Attributes:
-        num_yes: Successes.
-        num_episodes: Episodes.
+        num_yes: Number of successes.
+        num_episodes: Number of episodes.
     """
 
     num_yes: int
@@ -48,7 +48,7 @@ class Rate:
     def interval(self) -> tuple[float, float]:
         """Wilson's score interval of the true rate, at `CONFIDENCE`.
 
-        It holds its promise for few episodes and extreme rates, where the usual normal
+        It keeps its coverage for few episodes and extreme rates, where the usual normal
         approximation is empty or leaves [0, 1] (Wilson 1927; Brown, Cai and DasGupta 2001).
         """
         found = binomtest(self.num_yes, self.num_episodes).proportion_ci(
@@ -64,15 +64,15 @@ class Rate:
 
 @dataclass(frozen=True)
 class Summary:
-    """The outcome of an evaluation, and what it is the outcome of.
+    """The outcome of an evaluation, with the identity of policy and environment.
 
     Attributes:
-        episodes: All episodes by index; at least one.
-        seed: Of the evaluation.
-        filter: When an episode counted as a success; None: when its task said so.
-        policy: What was evaluated: checkpoint, digest of its weights, and how it acted.
-        config: What it was evaluated on: environment, its options, their digest.
-        seconds: Wall time of the whole.
+        episodes: All episodes, ordered by index; at least one.
+        seed: Seed of the evaluation.
+        filter: The filter that decided success; None if the tasks did.
+        policy: The policy: checkpoint, digest of its weights, and how it acted.
+        config: The environment: its name, options, and their digest.
+        seconds: Total wall time.
     """
 
     episodes: tuple[EvaluatedEpisode, ...]
@@ -84,32 +84,32 @@ class Summary:
 
     @property
     def has_success(self) -> bool:
-        """Whether anything said what a success is: a filter, or the task."""
+        """Whether success is defined, by a filter or by the tasks."""
         return self.filter is not None or any(e.success is not None for e in self.episodes)
 
     @property
     def rate(self) -> Rate:
-        """Of all episodes."""
+        """The success rate over all episodes."""
         return Rate.of(self.episodes)
 
     @property
     def tasks(self) -> dict[str, list[EvaluatedEpisode]]:
-        """The episodes by task, in alphabetical order."""
+        """The episodes by task name, in alphabetical order."""
         names = sorted({episode.task for episode in self.episodes})
         return {name: [e for e in self.episodes if e.task == name] for name in names}
 
     @property
     def failures(self) -> list[EvaluatedEpisode]:
-        """Episodes that the environment could not play; they count as no success."""
+        """Episodes that failed in all attempts; they do not count as successes."""
         return [episode for episode in self.episodes if episode.error is not None]
 
     @property
     def repeated_attempts(self) -> int:
-        """How often an episode was begun again because its environment had failed."""
+        """How many attempts were repeated because an environment failed."""
         return sum(episode.attempts - 1 for episode in self.episodes)
 
     def to_json(self) -> dict[str, Any]:
-        """Return everything as plain data, MineStudio's names first."""
+        """Return everything as plain data, starting with the keys of MineStudio's summary."""
         return {
             **self._numbers(self.episodes),
             "tasks": {name: self._numbers(group) for name, group in self.tasks.items()},
@@ -141,18 +141,18 @@ class Summary:
 
     @classmethod
     def of(cls, episodes: Iterable[EvaluatedEpisode], **facts: Any) -> Summary:
-        """Sum up episodes that came in any order."""
+        """Build the summary of episodes in any order; `facts` are the other attributes."""
         return cls(tuple(sorted(episodes, key=lambda episode: episode.index)), **facts)
 
     @classmethod
     def load(cls, path: str | Path) -> Summary:
-        """Read what `save` wrote.
+        """Load a saved summary.
 
         Args:
-            path: The file, or the folder that holds it as `summary.json`.
+            path: The file, or the folder that contains it as `summary.json`.
 
         Raises:
-            MineStudioError: There is no such summary, or it is of another format.
+            MineStudioError: There is no summary, or it has another format.
         """
         file = Path(path)
         file = file / SUMMARY_FILE if file.is_dir() else file
@@ -170,15 +170,15 @@ class Summary:
             ) from error
 
     def _checked(self) -> Summary:
-        """Return itself, found to be of the right types.
+        """Check the types of the loaded values and return `self`.
 
         Raises:
-            ValueError: Something in the file was not.
+            ValueError: A value has the wrong type.
         """
         for episode in self.episodes:
             numbers = (episode.index, episode.length, episode.undiscounted_return, episode.seconds)
             if not all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers):
-                raise ValueError(f"episode {episode.index!r} has something else than numbers")
+                raise ValueError(f"episode {episode.index!r} has a value that is not a number")
             if not isinstance(episode.task, str) or not isinstance(episode.labels, Mapping):
                 raise ValueError(f"episode {episode.index!r} has no task")
         if not self.episodes or not isinstance(self.policy, Mapping):
@@ -188,12 +188,12 @@ class Summary:
         return self
 
     def save(self, file: Path) -> None:
-        """Write `to_json` to a file, which appears as a whole."""
+        """Write `to_json` to a file, atomically."""
         write_whole(file, json.dumps(self.to_json(), indent=2) + "\n")
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
-    """Mean, sample standard deviation, least, median and greatest of at least one number."""
+    """Return mean, sample standard deviation, min, median and max of at least one number."""
     mean = math.nan if any(map(math.isnan, values)) else sum(values) / len(values)
     known = math.isfinite(mean)
     return {
@@ -205,17 +205,17 @@ def spread(values: Sequence[float]) -> dict[str, float]:
     }
 
 
-# ---------------------------- compares two evaluations that met the same worlds, episode by episode
+# ---------------------------------- compares two evaluations of the same worlds, episode by episode
 
 RESAMPLES = 9999
 
 
 class Met(Protocol):
-    """What decides which worlds an evaluation meets: a `Summary`, or what will become one."""
+    """What decides whether evaluations can be compared: a `Summary`, or what will become one."""
 
     @property
     def seed(self) -> int:
-        """Of the evaluation."""
+        """Seed of the evaluation."""
 
     @property
     def filter(self) -> str | None:
@@ -223,11 +223,11 @@ class Met(Protocol):
 
     @property
     def config(self) -> Mapping[str, Any]:
-        """With the `digest` of environment and options."""
+        """The environment, with the `digest` of its options."""
 
 
 class Numbered(Protocol):
-    """An episode, as far as it can be found in another evaluation."""
+    """An episode that can be paired by its index."""
 
     @property
     def index(self) -> int:
@@ -239,14 +239,14 @@ Played = TypeVar("Played", bound=Numbered)
 
 @dataclass(frozen=True)
 class PairedComparison:
-    """A new evaluation beside an old one, paired by episode.
+    """A comparison of a new evaluation with an old one, paired by episode.
 
     Attributes:
-        pairs: Episodes that both played.
-        only_new: Successes of the new one in episodes that the old one failed.
-        only_old: Successes of the old one in episodes that the new one failed.
-        success_p: p-value of "both succeed equally often"; None if nothing says what success is.
-        return_difference: Mean of the new return minus the old.
+        pairs: Number of episodes that both contain.
+        only_new: Number of episodes that only the new policy solved.
+        only_old: Number of episodes that only the old policy solved.
+        success_p: p-value of "both succeed equally often"; None if success is not defined.
+        return_difference: Mean of new minus old return.
         return_p: p-value of "returns do not differ".
     """
 
@@ -265,7 +265,7 @@ class PairedComparison:
 
     @property
     def verdict(self) -> str:
-        """The numbers in two sentences."""
+        """The results and the tests, in two sentences."""
         success = "" if self.success_p is None else f" (p = {self.success_p:.3g})"
         return (
             f"{self.pairs} paired episodes; solved by the new policy only {self.only_new}, by the "
@@ -274,18 +274,19 @@ class PairedComparison:
         )
 
     def save(self, file: Path) -> None:
-        """Write all fields as JSON; the file appears as a whole."""
+        """Write all fields as JSON, atomically."""
         write_whole(file, json.dumps({**asdict(self), "tests": self.tests}, indent=2) + "\n")
 
 
 def compare(new: Summary, old: Summary) -> PairedComparison:
     """Compare two evaluations of the same episodes.
 
-    The pairing takes out what makes some episodes easy and others hard, so that far fewer of them
-    are needed than to tell two independent rates apart.
+    Pairing removes the variance due to easy and hard episodes, so far fewer of them are needed than
+    for a comparison of independent rates.
 
     Raises:
-        MineStudioError: They did not meet the same worlds, or judged success differently.
+        MineStudioError: Their worlds or their definitions of success differ, or they share no
+            episode.
     """
     require_same_worlds(new, old)
     pairs = paired_episodes(new.episodes, old.episodes)
@@ -307,13 +308,13 @@ def compare(new: Summary, old: Summary) -> PairedComparison:
 
 
 def paired_episodes(new: Iterable[Played], old: Iterable[Played]) -> list[tuple[Played, Played]]:
-    """The episodes that are in both, each as the new policy and as the old one played it."""
+    """Return the episodes that are in both, as (new, old) pairs."""
     theirs = {episode.index: episode for episode in old}
     return [(e, theirs[e.index]) for e in new if e.index in theirs]
 
 
 def paired_returns(new: Summary, old: Summary) -> NDArray[np.float64]:
-    """Return [pairs, 2] of the new policy and of the old; infinite ones have no difference."""
+    """Return the [pairs, 2] returns of the new and the old policy, without infinite ones."""
     returns = np.array(
         [
             [x.undiscounted_return, y.undiscounted_return]
@@ -325,10 +326,10 @@ def paired_returns(new: Summary, old: Summary) -> NDArray[np.float64]:
 
 
 def require_same_worlds(a: Met, b: Met) -> None:
-    """Refuse two evaluations that cannot be compared; before either is played, if need be.
+    """Refuse two evaluations that cannot be compared; they need not have been played yet.
 
     Raises:
-        MineStudioError: They do not meet the same worlds, or judge success differently.
+        MineStudioError: Their worlds or their definitions of success differ.
     """
     problems = []
     if a.seed != b.seed:
@@ -349,15 +350,15 @@ def require_same_worlds(a: Met, b: Met) -> None:
 
 
 def mcnemar(only_new: int, only_old: int) -> float:
-    """Exact two-sided p-value: under "no difference", each discordant pair is a fair coin."""
+    """Return McNemar's exact two-sided p-value, with each discordant pair a fair coin."""
     discordant = only_new + only_old
     return float(binomtest(only_new, discordant, 0.5).pvalue) if discordant else 1.0
 
 
 def _paired_p(a: np.ndarray, b: np.ndarray) -> float:
-    """Two-sided p-value of the mean difference under random swaps within pairs."""
+    """Return the two-sided p-value of the mean difference under random swaps within pairs."""
     if len(a) < 2 or np.array_equal(a, b):
-        return 1.0  # one pair tells nothing
+        return 1.0  # one pair is no evidence
     found = permutation_test(
         (a, b),
         lambda x, y, axis: np.mean(y - x, axis=axis),

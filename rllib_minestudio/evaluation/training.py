@@ -1,4 +1,4 @@
-"""Evaluation while a policy is trained: RLlib calls it every `evaluation_interval` iterations."""
+"""Evaluation during training; RLlib calls it every `evaluation_interval` iterations."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 FOLDER = "evaluation"
-"""Below a trial's folder, or an algorithm's `logdir` where no experiment runs it: summaries and
-recordings, one folder per evaluation."""
+"""Subfolder for summaries and recordings, with one folder per evaluation. Its parent is the trial's
+folder, or the algorithm's `logdir` if no experiment runs it."""
 
 _LOCAL = "local"
-"""What pyarrow calls file systems that have ordinary paths."""
+"""pyarrow's name of the local file system."""
 
 NO_FILE = (
     "evaluation: kl_to is 'prior', but no file holds this run's prior, which is drawn at random or "
@@ -48,12 +48,12 @@ _logger = logging.getLogger(__name__)
 
 
 def install(config: AlgorithmConfig) -> None:
-    """Have a training config evaluate on our env runners.
+    """Make a training config evaluate on `EvaluationEnvRunner`s.
 
     Args:
-        config: Of MineStudioPPO or MineStudioBC, not frozen. `evaluation_options` are those of
-            `EvaluationOptions`, without `episodes` and `deterministic`, which RLlib's
-            `evaluation_duration` and `evaluation_config: {explore: false}` say; `record` needs no
+        config: A config of MineStudioPPO or MineStudioBC, not frozen. Its `evaluation_options` are
+            those of `EvaluationOptions` without `episodes` and `deterministic`, for which RLlib has
+            `evaluation_duration` and `evaluation_config: {explore: false}`; `record` needs no
             folder and may be true.
 
     Raises:
@@ -91,7 +91,7 @@ def install(config: AlgorithmConfig) -> None:
 
 
 def _install_users(config: AlgorithmConfig) -> None:
-    """Have a user's function evaluate, on our env runners.
+    """Leave evaluation to the user's function, on `EvaluationEnvRunner`s.
 
     Raises:
         InvalidOptionsError: `evaluation_options` are set, which would have no effect.
@@ -112,20 +112,20 @@ def _use_our_runners(config: AlgorithmConfig) -> None:
 
 
 def evaluate_in_training(algorithm: Any, group: EnvRunnerGroup) -> tuple[dict[str, Any], int, int]:
-    """Evaluate the present weights; RLlib's `custom_evaluation_function`.
+    """Evaluate the current weights; RLlib's `custom_evaluation_function`.
 
     Returns:
-        Metrics, environment steps, and agent steps, as RLlib wants them. It reports what was
-        aggregated into the algorithm's metrics.
+        Metrics, environment steps, and agent steps, as RLlib expects. RLlib reports the metrics
+        that were aggregated into the algorithm's logger.
     """
     return _evaluate(algorithm, group, algorithm.learners.weights())
 
 
 def evaluate_clone(algorithm: Any, _: None) -> tuple[dict[str, Any], int, int]:
-    """Evaluate the present weights of a MineStudioBC, which has no env runners of its own.
+    """Evaluate the current weights of a MineStudioBC, which has no env runners of its own.
 
     Returns:
-        As `evaluate_in_training`.
+        See `evaluate_in_training`.
     """
     learner = algorithm.learner_group._learner
     config = evaluation_config(
@@ -143,9 +143,9 @@ def evaluate_clone(algorithm: Any, _: None) -> tuple[dict[str, Any], int, int]:
 def _evaluate(
     algorithm: Any, group: EnvRunnerGroup, state: dict[str, Any]
 ) -> tuple[dict[str, Any], int, int]:
-    """Evaluate a learner's state, report it, and save what is to be read."""
+    """Evaluate a learner's state, log the metrics, and save the summary."""
     folder = _results_of(algorithm) / FOLDER / f"iteration_{algorithm.iteration + 1:06d}"
-    # An attempt at this iteration that a crash undid may have recorded other episodes.
+    # A crashed attempt at this iteration may have left recordings of other episodes.
     shutil.rmtree(folder, ignore_errors=True)
     options = _options(algorithm.config, folder)
     module = state[COMPONENT_RL_MODULE]
@@ -167,18 +167,16 @@ def _evaluate(
         metrics.log_value(name, value, window=1)
     told = [metrics.reduce()]
     if wanted_callbacks(algorithm.evaluation_config or algorithm.config):
-        told += group.foreach_env_runner(
-            lambda runner: runner.get_metrics()
-        )  # what callbacks have logged
+        told += group.foreach_env_runner(lambda runner: runner.get_metrics())  # logged by callbacks
     algorithm.metrics.aggregate(told, key=(EVALUATION_RESULTS, ENV_RUNNER_RESULTS))
     return reported(summary), steps, steps
 
 
 def _results_of(algorithm: Any) -> Path:
-    """Where what an algorithm leaves behind belongs, and stays when it is resumed.
+    """Return the folder for an algorithm's output, which is the same after a resume.
 
-    Under Tune that is the trial's folder among the results, where its checkpoints are, and not
-    the `logdir`, which ends with Ray's session.
+    Under Tune this is the trial's folder among the results, next to its checkpoints, not the
+    `logdir`, which is deleted with Ray's session.
     """
     storage = getattr(algorithm, "_storage", None)
     if storage is None or storage.storage_filesystem.type_name != _LOCAL:
@@ -187,7 +185,7 @@ def _results_of(algorithm: Any) -> Path:
 
 
 def reported(summary: Summary) -> dict[str, float]:
-    """The numbers of a summary under RLlib's names, where it has any."""
+    """Return a summary's numbers, under RLlib's names where it has them."""
     facts = summary.to_json()
     numbers = {
         "episode_return_mean": facts["episode_return"]["mean"],
@@ -209,7 +207,7 @@ def reported(summary: Summary) -> dict[str, float]:
 
 
 def _options(config: AlgorithmConfig, folder: Path) -> EvaluationOptions:
-    """Put together what RLlib's options and ours say."""
+    """Combine RLlib's evaluation options with `evaluation_options`."""
     given = dict(config.evaluation_options)
     record = given.pop("record", None)
     if record is True:
@@ -228,7 +226,7 @@ def _options(config: AlgorithmConfig, folder: Path) -> EvaluationOptions:
 
 
 def _save(summary: Summary, folder: Path) -> None:
-    """Save the summary; a full disk is logged, and does not end the training."""
+    """Save the summary; a failure, such as a full disk, is logged and does not end the training."""
     try:
         summary.save(folder / SUMMARY_FILE)
         write_page(summary, folder / PAGE_FILE)

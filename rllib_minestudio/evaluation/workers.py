@@ -1,4 +1,4 @@
-"""Shares episodes out among env runners and gathers them as they end."""
+"""Distribution of episodes among env runners, and collection of their results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings
 
 RECOVERY_SECONDS = 300.0
-"""How long Ray may take to start an env runner anew before the evaluation does without it."""
+"""How long Ray may take to restart an env runner before the evaluation goes on without it."""
 _SECONDS_BETWEEN_PINGS = 0.5
 
 _logger = logging.getLogger(__name__)
@@ -34,21 +34,20 @@ def play_episodes(
 ) -> Iterator[EvaluatedEpisode]:
     """Play episodes 0 to `count` - 1 and yield each as it ends, in no particular order.
 
-    All of them are played to their end, so that short episodes do not count for more than long
-    ones. The episodes that an env runner had left when it died are played again, by the same env
-    runner once Ray has restarted it, or by another.
+    All episodes are played to their end, so short ones are not overrepresented. The episodes that
+    an env runner had left when it died are repeated, by the same env runner once Ray has restarted
+    it, or by another.
 
     Args:
-        group: Of `EvaluationEnvRunner`s; the remote ones if there are any, else the local one.
-        count: How many.
-        settings: How.
-        weights: The module's state; None keeps what the env runners have.
-        prior: The state of a frozen policy, whose divergence from ours is recorded; None: none.
+        group: `EvaluationEnvRunner`s; the remote ones play if there are any, else the local one.
+        count: Number of episodes.
+        settings: How to play them.
+        weights: The module's state; None keeps the env runners' present weights.
+        prior: State of the frozen policy to which the KL divergence is recorded, or None.
 
     Raises:
         EnvRunnersLostError: No env runner is left.
-        MineStudioError: An env runner gave up, because an environment failed again and again for
-            instance.
+        MineStudioError: An env runner gave up, for instance because an environment kept failing.
     """
     specs = [EpisodeSpec(index) for index in range(count)]
     actors = dict(group._worker_manager.actors())
@@ -65,13 +64,13 @@ def play_on_actors(
 
     Args:
         actors: By index; each has a generator `play(specs, settings, *shared)` and a `ping()`.
-        specs: What to play.
-        settings: How.
-        shared: What else `play` takes, the same for all.
+        specs: Episodes to play.
+        settings: How to play them.
+        shared: Further arguments of `play`, the same for all actors.
 
     Raises:
-        EnvRunnersLostError: None of them is left.
-        MineStudioError: One gave up.
+        EnvRunnersLostError: No actor is left.
+        MineStudioError: An actor gave up.
     """
     references = [None if part is None else ray.put(part) for part in shared]
     yield from _RemoteRunners(actors, settings, references).play(specs)
@@ -79,12 +78,12 @@ def play_on_actors(
 
 @dataclass
 class _Stream:
-    """A call of an env runner.
+    """A `play` call in progress on an env runner, or a ping of one that is being restarted.
 
     Attributes:
         worker: Index of the env runner.
-        specs: The episodes that it has still to play; None while Ray restarts it.
-        deadline: When it must have been restarted, on the monotonic clock.
+        specs: The episodes that it still has to play; None while Ray restarts it.
+        deadline: Monotonic time by which it must have been restarted.
     """
 
     worker: int
@@ -93,7 +92,7 @@ class _Stream:
 
 
 class _RemoteRunners:
-    """Remote env runners, each of which answers one `play` call at a time with a stream."""
+    """Remote env runners, each with at most one streaming `play` call at a time."""
 
     def __init__(
         self,
@@ -135,7 +134,7 @@ class _RemoteRunners:
     def _advance(
         self, generator: Any, stream: _Stream, specs: dict[int, EpisodeSpec]
     ) -> Iterator[EvaluatedEpisode]:
-        """Take the next episode of a stream, or its end."""
+        """Yield the next episode of a stream, or handle its end."""
         try:
             episode = ray.get(next(generator))
         except StopIteration:
@@ -160,29 +159,29 @@ class _RemoteRunners:
             yield episode
 
     def _await(self, worker: int, deadline: float) -> None:
-        """Ping an env runner that died, and wait for the answer as for episodes."""
+        """Ping an env runner that died; the answer is awaited together with the streams."""
         ping = self._actors[worker].ping.remote()
         self._streams[ping] = _Stream(worker, None, deadline)
 
     def _resume(self, ping: Any, stream: _Stream) -> None:
-        """Give a restarted env runner the episodes that are left, or go on without it."""
+        """Give a restarted env runner the waiting episodes, or go on without it."""
         del self._streams[ping]
         try:
             ray.get(ping)
         except ActorUnavailableError:
             if time.monotonic() < stream.deadline:
-                time.sleep(
-                    _SECONDS_BETWEEN_PINGS
-                )  # the episodes of the others wait in their streams
+                time.sleep(_SECONDS_BETWEEN_PINGS)  # other runners' episodes wait in their streams
                 self._await(stream.worker, stream.deadline)
         except RayActorError:
-            _logger.warning("Env runner %d of the evaluation will not be back.", stream.worker)
+            _logger.warning(
+                "Env runner %d of the evaluation could not be restarted.", stream.worker
+            )
         else:
             waiting, self._waiting = self._waiting, []
             self._start(stream.worker, waiting)
 
     def _lost(self, specs: Any) -> Iterator[EvaluatedEpisode]:
-        """Queue episodes to be repeated; report those as failed that were tried too often."""
+        """Queue episodes for another attempt; yield as failed those with no attempts left."""
         for spec in specs:
             if spec.attempt < self._settings.max_attempts:
                 self._waiting.append(spec.again())

@@ -1,1 +1,1 @@
-"""What an experiment is: reading and judging it, running and resuming it, and its results."""
+"""Experiments: reading and validating them, running and resuming them, and their results."""

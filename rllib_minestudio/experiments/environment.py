@@ -1,4 +1,4 @@
-"""Builds, in this process, the environment that an AlgorithmConfig describes."""
+"""Building the environment of an AlgorithmConfig in this process."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 
 def make_env(config: AlgorithmConfig) -> gym.Env:
-    """Build the environment as an env runner does, compiling the engine first if need be.
+    """Build the environment of a config as an env runner does, compiling the engine if necessary.
 
     Args:
-        config: An AlgorithmConfig; its `env`, `env_config` and `seed` count.
+        config: An AlgorithmConfig, of which `env`, `env_config` and `seed` are used.
     """
     return build_env(config.env, config.env_config or {}, config.seed or 0)
 
 
 def build_env(env: Any, env_config: Mapping[str, Any], seed: int) -> gym.Env:
-    """Build an environment as an env runner does, compiling the engine first if need be.
+    """Build an environment as an env runner does, compiling the engine if necessary.
 
     Args:
-        env: As an AlgorithmConfig's `env`.
+        env: As `env` in an AlgorithmConfig.
         env_config: Its options; a `seed` among them takes precedence.
-        seed: Of its worlds.
+        seed: Seed of its worlds.
     """
     make = resolve_env(env)
     options = {"seed": seed, **env_config}

@@ -1,4 +1,4 @@
-"""`rllib evaluate`: plays a checkpoint or an agent, or two, and writes summary and recordings."""
+"""`rllib evaluate`: evaluates one or two checkpoints or agents; writes summary and recordings."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ if TYPE_CHECKING:
     from rllib_minestudio.evaluation.summary import PairedComparison, Summary
 
 LARGEST_SUMMARY = 256 * 1024
-"""Bytes that must be free before an evaluation begins, for a summary and its page."""
+"""Bytes that must be free at the start, for a summary and its page."""
 
 MOST_PROCESSES = 10_000
-"""More env runners than any cluster has, environments in one of them, or GPUs."""
+"""Upper limit of env runners, environments per env runner, and GPUs."""
 
 EPISODES_FOLDER = "episodes"
-"""Where recordings go, below the folder of the evaluation."""
+"""Subfolder for recordings."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FilmedForm(RecordingForm):
-    """How the recordings of `rllib evaluate` are made."""
+    """The form of recordings by `rllib evaluate`."""
 
     source: str = like(RecordingForm, "source", default=AUTO)
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationRequest:
-    """What is to be evaluated, how, and where the results go."""
+    """A request to evaluate: what plays, options, and output folders."""
 
     checkpoint: str = option(
         MISSING, "What plays, see above.", Flag("CHECKPOINT", is_positional=True)
@@ -97,7 +97,7 @@ def evaluate_checkpoint(request: EvaluationRequest) -> int:
     """Evaluate a checkpoint, print and save its summary, and return the exit status.
 
     Raises:
-        MineStudioError: The checkpoint, an option or a folder is not in order.
+        MineStudioError: The checkpoint, an option or a folder is invalid.
     """
     from rllib_minestudio.env.env_options import VOXEL
     from rllib_minestudio.experiments import ray_session
@@ -122,12 +122,12 @@ def evaluate_checkpoint(request: EvaluationRequest) -> int:
         policy = players[0].policy
         prior = load_prior(policy.config, policy.checkpoint, options.kl_to)
     elif options.kl_to is not None:
-        raise InvalidOptionsError("--kl-to is for policies: an agent tells no probabilities.")
+        raise InvalidOptionsError("--kl-to is for policies: agents report no probabilities.")
     identities = [environment_identity(player.config, options) for player in players]
     met = [Summary((), options.seed, options.filter, config=i) for i in identities]
     met += [] if other is None else [other]
     if len(met) > 1:
-        require_same_worlds(*met)  # now, and not after hours of play
+        require_same_worlds(*met)  # before hours of play
     _writable(folder)
     if any(player.config.env_config.get("engine", VOXEL) == VOXEL for player in players):
         compile_kernels()
@@ -136,7 +136,7 @@ def evaluate_checkpoint(request: EvaluationRequest) -> int:
         for player in players:
             summaries.append(_evaluate(player, options, prior))
             _save(summaries[0], folder)  # before anything else can go wrong
-            # Only the first is filmed.
+            # Only the first is recorded.
             options, prior = replace(options, record=None, kl_to=None), None
     summaries += [] if other is None else [other]
     stdout.print(summary_table(summaries[0]))
@@ -149,10 +149,10 @@ def evaluate_checkpoint(request: EvaluationRequest) -> int:
 
 
 def _save(summary: Summary, folder: Path) -> None:
-    """Save the numbers of an evaluation.
+    """Save a summary; if that fails, print its numbers.
 
     Raises:
-        MineStudioError: The disk is full, or gone; says what they were.
+        MineStudioError: It cannot be written, for example because the disk is full.
     """
     try:
         summary.save(folder / SUMMARY_FILE)
@@ -167,14 +167,14 @@ def _save(summary: Summary, folder: Path) -> None:
 
 
 def load_policy_of(source: str, overrides: Sequence[str] = ()) -> LoadedPolicy:
-    """Load the policy of a checkpoint, or the one that an experiment file starts from.
+    """Load the policy of a checkpoint, or the starting policy of an experiment file.
 
     Args:
         source: A checkpoint or a file.
-        overrides: `key=value`, changes of the file's experiment; a checkpoint is as it is.
+        overrides: `key=value` changes of the file's experiment; ignored for a checkpoint.
 
     Raises:
-        MineStudioError: There is none.
+        MineStudioError: There is no such policy.
     """
     from rllib_minestudio.evaluation.policy_loading import load_policy
     from rllib_minestudio.experiments.starting_policy import load_starting_policy
@@ -186,7 +186,7 @@ def load_policy_of(source: str, overrides: Sequence[str] = ()) -> LoadedPolicy:
 
 
 def _folder(request: EvaluationRequest) -> Path:
-    """Return the evaluation's folder, which must not hold another one."""
+    """Return the evaluation's folder, which must not contain another evaluation."""
     chosen = request.out or request.record
     folder = Path(chosen or Path("evaluations") / datetime.now().strftime("%Y-%m-%d_%H-%M-%S"))
     if (folder / SUMMARY_FILE).exists():
@@ -198,7 +198,7 @@ def _folder(request: EvaluationRequest) -> Path:
 
 
 def _writable(folder: Path) -> None:
-    """Find out now, and not after the last episode, whether results can be written."""
+    """Check before the first episode that results can be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_probe(folder, LARGEST_SUMMARY)
@@ -210,7 +210,7 @@ def _writable(folder: Path) -> None:
 
 
 def _options(request: EvaluationRequest) -> dict[str, Any]:
-    """Return the options as `EvaluationOptions` wants them: recordings go into their own folder."""
+    """Return the options for `EvaluationOptions`, with the recorder's options and folder."""
     if not request.record:
         return dict(request.options)
     folder = Path(request.record).resolve() / EPISODES_FOLDER
@@ -218,7 +218,7 @@ def _options(request: EvaluationRequest) -> dict[str, Any]:
 
 
 def _other_summary(path: str | None) -> Summary | None:
-    """Return the summary in the folder to compare with; None if it is a checkpoint."""
+    """Return the summary in the folder to compare with; None if the path is a checkpoint."""
     from rllib_minestudio.evaluation.summary import Summary
 
     if path is None or not (Path(path) / SUMMARY_FILE).is_file():
@@ -227,7 +227,7 @@ def _other_summary(path: str | None) -> Summary | None:
 
 
 def _config(own: MineStudioPPOConfig, request: EvaluationRequest) -> Any:
-    """Return the config to evaluate with; checks everything that can be wrong with it."""
+    """Return the validated config to evaluate with."""
     from rllib_minestudio.evaluation.policy_loading import evaluation_config
 
     own.environment(env_config=overridden(own.env_config, request.overrides))
@@ -240,10 +240,10 @@ def _config(own: MineStudioPPOConfig, request: EvaluationRequest) -> Any:
 
 
 def overridden(env_config: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
-    """Lay `--set` over the environment's options; paths begin at `config`, as everywhere.
+    """Apply `--set` to the environment's options; paths start at `config`, as everywhere.
 
     Raises:
-        InvalidOptionsError: Something else is to change, or it cannot be applied.
+        InvalidOptionsError: An override changes another option, or cannot be applied.
     """
     from rllib_minestudio.experiments.file import parse_assignments
 
@@ -272,7 +272,7 @@ def overridden(env_config: dict[str, Any], overrides: Sequence[str]) -> dict[str
 
 
 class _Policy:
-    """A policy of ours, on env runners."""
+    """A policy of this package, on env runners."""
 
     def __init__(self, source: str, request: EvaluationRequest) -> None:
         self.policy = load_policy_of(source)
@@ -280,18 +280,18 @@ class _Policy:
         self.identity = self.policy.identity
 
     def start(self) -> EnvRunnerGroup:
-        """Start who plays."""
+        """Start the processes that play."""
         from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
         return EnvRunnerGroup(config=self.config, local_env_runner=self.config.num_env_runners == 0)
 
     def arguments(self, prior: Any) -> dict[str, Any]:
-        """What `evaluate` needs to know besides."""
+        """Return further arguments of `evaluate`."""
         return {"weights": self.policy.weights, "prior": prior}
 
 
 class _Agent:
-    """Somebody's agent, in processes of its own."""
+    """A foreign agent, in its own processes."""
 
     def __init__(self, path: str, request: EvaluationRequest) -> None:
         from ray.rllib.env.env_context import EnvContext
@@ -320,21 +320,21 @@ class _Agent:
         self.identity = dict(agent.identity)
 
     def start(self) -> AgentGroup:
-        """Start who plays."""
+        """Start the processes that play."""
         from rllib_minestudio.evaluation.agent_runner import AgentGroup
 
         return AgentGroup(self._workers, gpus=self._gpus)
 
     def arguments(self, prior: Any) -> dict[str, Any]:
-        """What `evaluate` needs to know besides."""
+        """Return further arguments of `evaluate`."""
         return {"agent": self._order, "env_config": dict(self.config.env_config)}
 
 
 def _player(source: str, request: EvaluationRequest) -> _Policy | _Agent:
-    """Find out who plays, and check it.
+    """Return the checked player of a name.
 
     Raises:
-        MineStudioError: There is nobody of this name, or an option does not fit.
+        MineStudioError: There is no such player, or an option does not fit it.
     """
     from rllib_minestudio.env.agents.foreign import is_agent_path
 
@@ -352,7 +352,7 @@ def _config_of_env(source: str | None) -> MineStudioPPOConfig:
     """Return the config whose environment an agent plays in.
 
     Raises:
-        MineStudioError: There is none.
+        MineStudioError: The source cannot be loaded.
     """
     from rllib_minestudio.algorithms import MineStudioPPOConfig
     from rllib_minestudio.algorithms.env_runner import ENV_NAME
@@ -363,7 +363,7 @@ def _config_of_env(source: str | None) -> MineStudioPPOConfig:
 
 
 def _evaluate(player: _Policy | _Agent, options: EvaluationOptions, prior: Any) -> Summary:
-    """Evaluate one of them, showing how far it is."""
+    """Evaluate a player, showing progress."""
     from rllib_minestudio.evaluation.evaluate import environment_identity
     from rllib_minestudio.evaluation.evaluate import evaluate as evaluate_policy
 
@@ -393,7 +393,7 @@ def _evaluate(player: _Policy | _Agent, options: EvaluationOptions, prior: Any) 
 def _report(
     summary: Summary, folder: Path, compared: tuple[Summary, PairedComparison] | None
 ) -> int:
-    """Save the summary and say what went wrong; returns the exit status."""
+    """Save the page, print files and problems, and return the exit status."""
     from rllib_minestudio.evaluation.report import write_page
 
     problems = [f"episode {e.index} could not be played: {e.error}" for e in summary.failures]

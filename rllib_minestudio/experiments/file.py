@@ -1,4 +1,4 @@
-"""What an experiment file says, with the command line's overrides applied.
+"""Reading of experiment files, with the command line's overrides applied.
 
 A YAML file holds one or more experiments in RLlib's classic layout:
 
@@ -14,10 +14,10 @@ A YAML file holds one or more experiments in RLlib's classic layout:
       summary: {random_policy_episodes: 20, video_episodes: 1}
       config: {lr: 1e-4, env_config: {...}}
 
-A Python file defines `config` (an AlgorithmConfig), optionally the keys beside `config` above, or
-a complete `tuner` (ray.tune.Tuner).
+A Python file defines `config` (an AlgorithmConfig), and optionally the other keys above; or a
+complete `tuner` (ray.tune.Tuner).
 
-This module reads and merges; it does not judge. Keys and values are judged in `tune_plan`.
+This module reads, merges, and checks the layout. Options and values are validated in `plan`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from rllib_minestudio.foundation.options import broken_rule, unknown_name
 DEFAULT_ALGORITHM = "MineStudioPPO"
 
 TUNES_SAVE_INTERVAL = "checkpoint_frequency"
-"""Tune's name of `checkpoint_config.save_interval`, which is MineStudio's; both are understood."""
+"""Tune's name for `checkpoint_config.save_interval` (MineStudio's name); both are accepted."""
 
 RLLIB_KEYS = {
     "checkpoint_at_end": "checkpoint_config.checkpoint_at_end",
@@ -60,12 +60,12 @@ RLLIB_KEYS = {
     "restore": "the command line's --resume",
     "storage_path": "the command line's --out",
 }
-"""Keys of RLlib's own experiment files, and what does the same here."""
+"""Keys of RLlib's own experiment files -> their equivalents here."""
 
 
 @dataclass
 class Experiment:
-    """One experiment, as its author wrote it.
+    """An experiment as written in its file.
 
     Attributes:
         name: Name of its results folder.
@@ -73,17 +73,16 @@ class Experiment:
         env: The environment's name or dotted path; None leaves the algorithm's default.
         stop: Metric name -> value at which training stops; the first one reached ends it.
         config: The algorithm's options; any value may be a search space.
-        num_samples: How often Tune repeats the whole search space.
+        num_samples: How often Tune repeats the search space.
         scheduler: Which trials of a search are stopped early: `asha` or `median_stopping_rule`,
             with the arguments of Tune's class.
         checkpoint_config: Which checkpoints are kept; its keys are fields of `CheckpointOptions`.
-        record_video_interval: Iterations from one video of the agent to the next; None for none.
-        trackers: Where results go besides the run's folder: TensorBoard, W&B, MLflow.
+        record_video_interval: Iterations between videos of the agent; None records none.
+        trackers: Further destinations of results: TensorBoard, W&B, MLflow.
         evaluation: How the agent is evaluated during training (`sections.py`).
-        summary: What is measured before and after the run; its keys are fields of
-            `SummaryOptions`.
-        algorithm_config: The AlgorithmConfig object of a Python file; `config` then holds
-            only what the command line sets on top of it.
+        summary: What is measured before and after the run; its keys are fields of `SummaryOptions`.
+        algorithm_config: The AlgorithmConfig object of a Python file; `config` then contains only
+            what the command line sets on top of it.
     """
 
     name: str
@@ -105,7 +104,7 @@ SECTIONS = (
     *("stop", "config", "checkpoint_config", "trackers", "evaluation", "summary"),
     "scheduler",
 )
-"""The keys of an experiment whose value is a mapping."""
+"""Keys of an experiment whose values are mappings."""
 
 EXPERIMENT_KEYS = ("run", "env", "num_samples", "record_video_interval", *SECTIONS)
 
@@ -114,18 +113,18 @@ def load_experiments(path: Path, overrides: Sequence[str] = ()) -> list[Experime
     """Read an experiment file and apply `--set` overrides.
 
     Args:
-        path: A `.yaml`, `.yml` or `.py` file; where there is none, the bare name of an example that
-            comes with the package (`cow`).
+        path: A `.yaml`, `.yml` or `.py` file; if it does not exist, the bare name of an example in
+            the package (`cow`).
         overrides: `key=value` strings. A key is a dotted path below `config`
             (`lr=3e-5`, `model.hidsize=64`), or starts with one of the experiment's own keys
             (`config.lr=3e-5`, `checkpoint_config.num_to_keep=2`). Values are YAML.
 
     Returns:
-        The file's experiments, in its order.
+        The file's experiments, in order.
 
     Raises:
         ExperimentFileError: The file is missing, not readable as YAML, or empty.
-        InvalidOptionsError: It has the wrong layout, or an override cannot be applied.
+        InvalidOptionsError: The file has the wrong layout, or an override cannot be applied.
     """
     if not path.is_file():
         example = packaged_example(path)
@@ -173,7 +172,7 @@ def _read_yaml(path: Path, overrides: Sequence[str]) -> list[Experiment]:
 
 
 def _layout_problems(name: Any, body: Any) -> list[str]:
-    """Judge the outline of one experiment: its name, keys, and that its sections are mappings."""
+    """Return the problems of an experiment's name, keys, and section types."""
     if problem := _name_problem(str(name)):
         return [problem]
     if not isinstance(body, Mapping):
@@ -193,7 +192,7 @@ def _layout_problems(name: Any, body: Any) -> list[str]:
 
 
 def _name_problem(name: str) -> str | None:
-    """Say why a name cannot be that of a folder inside the results, if it cannot."""
+    """Return why a name cannot be the name of a results folder; None if it can."""
     is_plain = name.isprintable() and not {"/", "\\", "\0"} & set(name)
     if is_plain and name.strip() == name and name not in ("", ".", "..") and len(name) <= 100:
         return None
@@ -204,7 +203,7 @@ def _name_problem(name: str) -> str | None:
 
 
 def with_overrides(body: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
-    """Merge `--set key=value` into one experiment; sections written as null become empty."""
+    """Merge `--set key=value` into an experiment; null sections become empty."""
     check_assignments(overrides, "--set")
     merged = OmegaConf.create(_with_empty_sections(body))
     for override in overrides:
@@ -228,7 +227,7 @@ def with_overrides(body: Mapping[str, Any], overrides: Sequence[str]) -> dict[st
     except (OmegaConfBaseException, ValueError, RecursionError) as error:
         raise InvalidOptionsError(f"--set: cannot be applied: {first_line(error)}.") from error
     assert isinstance(container, dict)
-    # Once more: an override may have put something else into a section's place.
+    # Check again: an override may have replaced a section.
     problems = _layout_problems("--set", container)
     if problems:
         raise InvalidOptionsError(problems)
@@ -236,14 +235,13 @@ def with_overrides(body: Mapping[str, Any], overrides: Sequence[str]) -> dict[st
 
 
 def _with_empty_sections(body: Mapping[Any, Any]) -> dict[str, Any]:
-    """An experiment whose sections that were written as null are empty."""
     return {
         str(key): {} if key in SECTIONS and value is None else value for key, value in body.items()
     }
 
 
 def _make_room(merged: Any, override: str) -> None:
-    """Let lists, and elements of lists, be replaced, where OmegaConf would merge or refuse."""
+    """Clear lists and elements of lists to be replaced, where OmegaConf would merge or refuse."""
     path, _, value = override.partition("=")
     parent, _, last = path.replace("[", ".").replace("]", "").rpartition(".")
     present = OmegaConf.select(merged, path)
@@ -254,7 +252,7 @@ def _make_room(merged: Any, override: str) -> None:
 
 
 def rooted(override: str) -> str:
-    """Write a `key=value` in full: a key that is none of an experiment's own is of `config`."""
+    """Return `key=value` with its full path; keys that no experiment has belong to `config`."""
     first = override.partition("=")[0].partition(".")[0].partition("[")[0]
     return override if first in EXPERIMENT_KEYS else f"config.{override}"
 
@@ -291,7 +289,7 @@ def _run_python(path: Path) -> dict[str, Any]:
 
 
 def _no_such_file(path: Path) -> str:
-    """Name the missing file, and a file, example or MineStudio's config of nearly that name."""
+    """Return the message for a missing file, with a suggestion of a similar name."""
     if path.is_dir():
         return (
             f"{str(path)!r} is a folder, not an experiment file. If it is a checkpoint: "
@@ -303,18 +301,18 @@ def _no_such_file(path: Path) -> str:
     return f"There is no experiment file {str(path)!r}.{hint}"
 
 
-# ---------------------------- `key=value`, as `--set` and `--stop` take it, and the value at a path
+# ---------------------------------------------------- `key=value` arguments of `--set` and `--stop`
 
 
 def parse_assignments(assignments: Sequence[str], option: str) -> dict[str, Any]:
-    """Turn `key=value` strings into a flat mapping; values are YAML, `1e-5` is a number.
+    """Parse `key=value` strings into a flat mapping; values are YAML, and `1e-5` is a number.
 
     Args:
-        assignments: What the user wrote after each `option`.
-        option: Name of the command-line option, for the message.
+        assignments: The arguments of the option.
+        option: Name of the command-line option, for messages.
 
     Raises:
-        InvalidOptionsError: One of them has no `=`, or its value is not YAML.
+        InvalidOptionsError: A string has no `=`, or its value is not YAML.
     """
     check_assignments(assignments, option)
     parsed: dict[str, Any] = {}
@@ -328,14 +326,14 @@ def parse_assignments(assignments: Sequence[str], option: str) -> dict[str, Any]
 
 
 def check_assignments(assignments: Sequence[str], option: str) -> None:
-    """Refuse what is no `key=value`, and values that would be far larger than their text.
+    """Refuse strings that are not `key=value`, and values that expand far beyond their text.
 
     Args:
-        assignments: What the user wrote after each `option`.
-        option: Name of the command-line option, for the message.
+        assignments: The arguments of the option.
+        option: Name of the command-line option, for messages.
 
     Raises:
-        InvalidOptionsError: One of them has no `=`, or its value is not YAML, or too large.
+        InvalidOptionsError: A string has no `=`, or its value is not YAML or too large.
     """
     broken = [text for text in assignments if not text.partition("=")[0] or "=" not in text]
     if broken:
@@ -347,10 +345,10 @@ def check_assignments(assignments: Sequence[str], option: str) -> None:
 
 
 def _check_value(assignment: str, option: str) -> None:
-    """Refuse a value that would be far larger than its text.
+    """Refuse a value that is not YAML or expands far beyond its text.
 
     Raises:
-        InvalidOptionsError: It is one, or no YAML.
+        InvalidOptionsError: The value is refused.
     """
     try:
         check_yaml(text := assignment.partition("=")[2])
@@ -362,20 +360,20 @@ def _check_value(assignment: str, option: str) -> None:
 
 
 def first_line(error: Exception) -> str:
-    """Return what an error says first, to be put into a sentence of ours."""
+    """Return the first line of an error's message, without the final full stop."""
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
 
 
 def value_at(config: Any, path: Sequence[Any]) -> Any:
-    """Return the value that a trial's config has at a searched path."""
+    """Return the value at a path in a trial's config."""
     for key in path:
         config = config[key]
     return config
 
 
-# ---------------- the experiment files that come with the package, which are found by name anywhere
-# In a checkout they are in `tuned_examples`, beside the package; an installed package has that
-# folder inside (see setup.py).
+# ------------------------------------------------------ example files in the package, found by name
+# In a checkout they are in `tuned_examples`, next to the package; an installed package contains
+# that folder (see setup.py).
 
 _PACKAGE = Path(__file__).parents[1]
 _INSTALLED = _PACKAGE / "tuned_examples"
@@ -385,23 +383,24 @@ _SUFFIX = ".yaml"
 
 
 def packaged_names() -> list[str]:
-    """Return the names that there are, such as `cow`."""
+    """Return the names of all examples, such as `cow`."""
     return sorted(path.stem for path in EXAMPLES.glob(f"*{_SUFFIX}"))
 
 
 def packaged_example(path: Path) -> Path | None:
-    """Return the file that a bare name means, with or without `.yaml`; None if there is none.
+    """Return the example that a bare name refers to, with or without `.yaml`, or None.
 
     Args:
-        path: As a user gave it. A path with a folder in it is never a bare name.
+        path: The user's path; a path with a folder is never a bare name.
     """
     if path.name != str(path) or path.suffix not in ("", _SUFFIX):
         return None
     return EXAMPLES / f"{path.stem}{_SUFFIX}" if path.stem in packaged_names() else None
 
 
-# --------------------------------------- MineStudio's names of options that exist here under others
-# `rllib convert` translates by this table, and a key that is MineStudio's is told what it is here.
+# -------------------------------------------------------- MineStudio's options, by their names here
+# `rllib convert` translates with this table, and error messages suggest the name here for a key of
+# MineStudio's.
 
 RENAMED = {
     "rollout_config.num_rollout_workers": "config.num_env_runners",
@@ -446,26 +445,26 @@ RENAMED = {
 
 
 def name_here(key: str) -> str | None:
-    """Say where an option of MineStudio's is found here; None if it has no option of this name.
+    """Return the name here of an option of MineStudio; None if it is unknown or ambiguous.
 
     Args:
-        key: Its name alone, without the sections that it is in.
+        key: The option's name without its sections.
     """
     targets = {target for path, target in RENAMED.items() if path.rpartition(".")[2] == key}
-    if len(targets) != 1:  # several sections may have options of one name
+    if len(targets) != 1:  # several sections may have options of the same name
         return None
     (target,) = targets
     section, _, name = target.partition(".")
     return name if section == "config" else f"{target}, beside config"
 
 
-# ------------------------ which checkpoint an experiment starts from, written down before it starts
-# `results/cow/best` may be another one when a run is resumed, and a run must not go on with another
-# prior than it began with.
+# --------------------------------------------------- the checkpoints that an experiment starts from
+# They are pinned before the start: `results/cow/best` may have changed when the run is resumed, but
+# the run must keep the prior it began with.
 
 
 def pin_weights(experiment: Experiment) -> None:
-    """Replace folders, `latest` and `best` in `model.weights` and `prior` by what they mean now."""
+    """Resolve folders, `latest` and `best` in `model.weights` and `prior` to checkpoints."""
     config = experiment.config
     model = config.get("model")
     if isinstance(model, dict) and "weights" in model:
@@ -475,7 +474,7 @@ def pin_weights(experiment: Experiment) -> None:
 
 
 def _pinned(value: Any) -> Any:
-    """Pin a source of weights, or each of those that are searched."""
+    """Pin a source of weights, or each choice of a search over sources."""
     if isinstance(value, Mapping):
         return {
             key: [_pinned(choice) for choice in choices] if isinstance(choices, list) else choices
@@ -484,27 +483,27 @@ def _pinned(value: Any) -> Any:
     return value if value == INITIAL_PRIOR else pinned(value)
 
 
-# -------------------------------------- from the names a person writes to the things they stand for
+# ------------------------------------------------------------------------- imports of named objects
 
 
 def make_importable(folder: Path) -> None:
-    """Let dotted names reach modules in `folder`, here and in Ray's workers."""
+    """Make modules in `folder` importable, here and in Ray's workers."""
     sys.path.insert(0, str(folder))
     inherited = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(folder), inherited]))
 
 
 def load_object(name: str, known: Mapping[str, str], kind: str, path: str) -> Any:
-    """Import what a short name or a dotted path stands for.
+    """Import the object that a short name or dotted path refers to.
 
     Args:
         name: A key of `known`, or `package.module.Name` (also `package.module:Name`).
-        known: Short names and the dotted paths they stand for.
-        kind: What is being looked for, for the message.
-        path: Dotted path of the option, for the message.
+        known: Short name -> dotted path.
+        kind: Kind of object, for messages.
+        path: Dotted path of the option, for messages.
 
     Raises:
-        InvalidOptionsError: There is no such thing.
+        InvalidOptionsError: There is no such object.
     """
     dotted = known.get(name, name).replace(":", ".")
     module, _, attribute = dotted.rpartition(".")
@@ -521,26 +520,25 @@ def load_object(name: str, known: Mapping[str, str], kind: str, path: str) -> An
 
 
 # ------------------------------------------------- MineStudio's own training configs, found by name
-# `gate_kl` for .../run/config/gate_kl.py.
-#
-# Its `run.py` takes such a name, imports the module from the installed package, and reads its text
-# from `config/` in the current folder. Here both places count, the folder first: who writes a
-# config of his own writes it there. Nothing is imported or executed to find one.
+# For example `gate_kl` for .../run/config/gate_kl.py. MineStudio's `run.py` takes such a name,
+# imports the module from the installed package, and reads its text from `config/` in the current
+# folder. Here both places are searched, the current folder first, where users put their own
+# configs. Nothing is imported or executed in the search.
 
 _CONFIGS_OF_MINESTUDIO = Path("online", "run", "config")
-"""Below MineStudio's package."""
+"""Folder of the configs in MineStudio's package."""
 
 _LOCAL = Path("config")
-"""Below the current folder, as `run.py` has it."""
+"""Folder of the user's configs in the current folder, as in MineStudio's `run.py`."""
 
 
 def minestudio_config(name: str) -> Path | None:
-    """Return the config module that a bare name means; None if there is none."""
+    """Return the config module that a bare name refers to, or None."""
     return _by_name().get(name)
 
 
 def minestudio_config_names() -> list[str]:
-    """Return the names that there are."""
+    """Return the names of all configs."""
     return sorted(_by_name())
 
 

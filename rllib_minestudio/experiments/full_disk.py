@@ -1,4 +1,4 @@
-"""Names a full disk as what ended a run, whatever Ray made of it."""
+"""A clear error for runs that end because the disk is full."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from rllib_minestudio.errors import MineStudioError
 from rllib_minestudio.foundation.files import write_probe
 
 LEAST_ROOM = 1024**2
-"""Bytes that a disk with room takes; what Tune saves every few seconds is of this size."""
+"""Bytes written to probe the disk, about what Tune saves every few seconds."""
 
 
 @contextmanager
 def full_disk_named(folder: Path) -> Iterator[None]:
     """Raise one clear error if the block fails and the disk of `folder` is full.
 
-    Tune reads files back that it could not write, so that the error that ends the block may be
-    anything, an `EOFError` for example.
+    Tune reads back files that it could not write, so the block may fail with any error, such as an
+    `EOFError`; other errors are raised unchanged if the disk is not full.
 
     Raises:
         MineStudioError: The block failed, and the disk is full.

@@ -1,7 +1,8 @@
-"""Ctrl-C and SIGTERM: every trial saves a checkpoint, and the run ends; a second ends it at once.
+"""Handling of Ctrl-C and SIGTERM: all trials save checkpoints, then the run ends.
 
-SIGTERM is what a container's runtime sends to its process some time before it kills. Sent to the
-whole process group, it also ends Ray's processes, and nothing can be saved.
+A second signal ends the run at once. A container's runtime sends SIGTERM to its main process some
+time before it kills it. Sent to the whole process group, SIGTERM also ends Ray's processes, and
+nothing can be saved.
 """
 
 from __future__ import annotations
@@ -28,17 +29,17 @@ SAVING = (
 )
 
 TUNES_HANDLER_OFF = "TUNE_DISABLE_SIGINT_HANDLER"
-"""Environment variable; Tune's own handler ends a run without a checkpoint."""
+"""Environment variable that disables Tune's handler, which ends a run without a checkpoint."""
 
 
 class SaveOnInterrupt(tune.Callback):
-    """Has the trials save after Ctrl-C or SIGTERM, and then Tune end the run.
+    """A callback that saves all trials after Ctrl-C or SIGTERM, and then has Tune end the run.
 
-    Tune ends it as after a kill (`SIGUSR1`, which it handles for this purpose): its notes say of no
-    trial that it is at its end, so that `--resume` goes on with them all.
+    Tune ends it as if killed (on `SIGUSR1`, which it handles for this purpose): its state marks no
+    trial as terminated, so `--resume` continues all of them.
 
     Attributes:
-        requested: What the end was requested by, in a user's words; empty if by nothing.
+        requested: The signal that requested the end, as named to users; empty if there was none.
     """
 
     def __init__(self) -> None:
@@ -47,7 +48,7 @@ class SaveOnInterrupt(tune.Callback):
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Take note of the signals in the block, in place of Tune; not outside the main thread."""
+        """Handle the signals in the block instead of Tune; do nothing outside the main thread."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -58,7 +59,7 @@ class SaveOnInterrupt(tune.Callback):
             yield
         finally:
             for number, handler in before.items():
-                # A handler in C, such as Ray's, is None here, and cannot be put back from Python.
+                # A handler in C, such as Ray's, is None here and cannot be restored from Python.
                 signal.signal(number, signal.SIG_DFL if handler is None else handler)
             if tunes is None:
                 del os.environ[TUNES_HANDLER_OFF]
@@ -69,13 +70,13 @@ class SaveOnInterrupt(tune.Callback):
         self.requested = SIGNALS[signal.Signals(number)]
 
     def on_step_begin(self, iteration: int, trials: list[Any], **info: Any) -> None:
-        """Tune calls this several times a second: have trials save, or end the run."""
+        """Make trials save, or end the run; Tune calls this several times a second."""
         if not self.requested:
             return
         running = {trial.trial_id for trial in trials if trial.status == Trial.RUNNING}
         if self._unsaved is None:
             self._unsaved = running
-            for trial in trials:  # the next result's iteration is saved, whatever its number
+            for trial in trials:  # save at the next result
                 _save_every(trial, 1)
             stdout.print(f"{self.requested}: {SAVING}")
         self._unsaved &= running
@@ -83,14 +84,14 @@ class SaveOnInterrupt(tune.Callback):
             signal.raise_signal(signal.SIGUSR1)
 
     def on_trial_save(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        """Tune calls this after it has noted a checkpoint."""
+        """Note that a trial is saved; Tune calls this after it has recorded a checkpoint."""
         if self._unsaved is not None:
             self._unsaved.discard(trial.trial_id)
-            _save_every(trial, 0)  # it trains on while others are waited for
+            _save_every(trial, 0)  # it trains on until the others are saved
 
 
 def _save_every(trial: Any, iterations: int) -> None:
     manager = trial.run_metadata.checkpoint_manager
-    config = copy.copy(manager.checkpoint_config)  # the trials share one
+    config = copy.copy(manager.checkpoint_config)  # the trials share it
     config.checkpoint_frequency = iterations
     manager._checkpoint_config = config

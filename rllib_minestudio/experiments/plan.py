@@ -1,4 +1,4 @@
-"""An experiment found to be in order, in Ray Tune's terms: its config judged, its searches read."""
+"""A validated experiment in Ray Tune's terms, and the validation of its `config` section."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ _MOST_TRIALS = 100_000
 
 @dataclass(frozen=True)
 class Plan:
-    """What will be run.
+    """A validated experiment, ready to run.
 
     Attributes:
         name: Name of its results folder.
         algorithm: The Algorithm class.
-        space: Tune's parameter space: the options the author wrote, with searches in place.
+        space: Tune's parameter space: the options in the file, with searches as Tune's objects.
         searched: Paths of the searched options in `space`.
-        example: One concrete, validated AlgorithmConfig out of the space.
+        example: One concrete, validated AlgorithmConfig from the space.
         stop: Metric (slashes for nesting) -> value; the first one reached ends a trial.
         num_samples: How often Tune repeats the space.
-        scheduler: Which trials are stopped early, as `scheduler.make_scheduler` takes it.
+        scheduler: Which trials are stopped early, as `make_scheduler` takes it.
         checkpoints: When to save, and what to keep.
-        record_video_interval: Iterations between two videos of the agent; None for none.
-        trackers: Where results go besides; the experiment's section, found to be in order.
-        summary: What to measure around the run.
+        record_video_interval: Iterations between videos of the agent; None records none.
+        trackers: The experiment's validated section `trackers`.
+        summary: What to measure before and after the run.
     """
 
     name: str
@@ -72,10 +72,10 @@ class Plan:
 
 
 def make_plan(experiment: Experiment) -> Plan:
-    """Judge an experiment, before Ray starts, and turn it into a plan.
+    """Validate an experiment before Ray starts, and turn it into a plan.
 
     Raises:
-        InvalidOptionsError: Anything at all is wrong; it lists every problem by its dotted path.
+        InvalidOptionsError: Something is wrong; lists all problems by their dotted paths.
     """
     problems: list[str] = []
     stop = stop_criteria(experiment, problems)
@@ -112,8 +112,8 @@ def make_plan(experiment: Experiment) -> Plan:
     )
 
 
-# ---------------------------------------------------------- judges an experiment's `config` section
-# Keys, types, each part, and the whole.
+# ------------------------------------------------------------------- validates the section `config`
+# Checks the keys, types, each part, and the whole.
 
 ALGORITHMS = {
     DEFAULT_ALGORITHM: "rllib_minestudio.algorithms.MineStudioPPO",
@@ -121,11 +121,11 @@ ALGORITHMS = {
 }
 ENVIRONMENTS = {"MineStudioEnv": "rllib_minestudio.env.MineStudioEnv"}
 CLASS_OPTIONS = ("callbacks", "env_runner_cls")
-"""Options whose value is a class; YAML names it by its dotted path."""
+"""Options whose values are classes, named in YAML by their dotted paths."""
 
 
 def algorithm_of(experiment: Experiment, problems: list[str]) -> tuple[type | None, Any]:
-    """Return the Algorithm class and its default config, or (None, None) with a problem noted."""
+    """Return the Algorithm class and its default config, or (None, None) and add a problem."""
     path = f"{experiment.name}.run"
     if experiment.algorithm_config is not None:
         config = experiment.algorithm_config
@@ -144,7 +144,7 @@ def algorithm_of(experiment: Experiment, problems: list[str]) -> tuple[type | No
 def search_space(
     experiment: Experiment, default_config: AlgorithmConfig, problems: list[str]
 ) -> dict[str, Any]:
-    """Build Tune's parameter space out of the options that the author wrote.
+    """Build Tune's parameter space from the options in the file.
 
     Args:
         experiment: The experiment.
@@ -156,20 +156,18 @@ def search_space(
     space = parse_search_space(experiment.config, path, problems)
     if experiment.env is not None:
         if "env" in experiment.config:
-            problems.append(f"{path}.env: `env`, beside config, says the same; say it once.")
+            problems.append(f"{path}.env: the experiment's own `env` is the same option; give one.")
         space["env"] = experiment.env
     if isinstance(space.get("env"), str):
         env_path = f"{experiment.name}.env"
         _replace_name(space, "env", ENVIRONMENTS, "environment", env_path, problems)
         if not isinstance(space["env"], str) and not _is_class_of(space["env"], gym.Env):
-            problems.append(
-                f"{env_path}: {experiment.env!r} is no class of gymnasium environments."
-            )
+            problems.append(f"{env_path}: {experiment.env!r} is not a gymnasium environment class.")
     for key in CLASS_OPTIONS:
         if isinstance(space.get(key), str):
             _replace_name(space, key, {}, key, f"{path}.{key}", problems)
             if not isinstance(space[key], str) and not isinstance(space[key], type):
-                problems.append(f"{path}.{key}: {experiment.config[key]!r} is no class.")
+                problems.append(f"{path}.{key}: {experiment.config[key]!r} is not a class.")
     if experiment.algorithm_config is not None:
         space = _merged(_as_options(experiment.algorithm_config), space)
     return space
@@ -181,14 +179,14 @@ def check_variants(
     default_config: AlgorithmConfig,
     problems: list[str],
 ) -> Any:
-    """Judge every concrete config of a space.
+    """Validate every concrete config of a space.
 
     Args:
         experiment: The experiment.
-        space: What `search_space` returned.
+        space: The result of `search_space`.
         default_config: The algorithm's default AlgorithmConfig.
-        problems: Receives one sentence per problem. If it holds some already, only the parts
-            that can be judged on their own are.
+        problems: Receives one sentence per problem. If it is not empty, only the parts that can be
+            checked on their own are.
 
     Returns:
         The first variant's AlgorithmConfig, or None if nothing could be built.
@@ -223,21 +221,21 @@ def _replace_name(
 
 
 def _is_class_of(found: Any, base: type) -> bool:
-    """Whether what a file named is a class of the kind wanted: only then is it ever called."""
+    """Return whether an object is a subclass of `base`; only then may it be called."""
     return isinstance(found, type) and issubclass(found, base)
 
 
 def _as_options(config: AlgorithmConfig) -> dict[str, Any]:
-    """Turn an AlgorithmConfig into options that a YAML file could have given."""
+    """Turn an AlgorithmConfig into options as in a YAML file."""
     options = config.to_dict()
     if _is_ours(config):
-        # `model` holds the defaults of RLlib's old API stack there.
+        # There, `model` contains the defaults of RLlib's old API stack.
         options["model"] = options.pop("_model_config")
     return options
 
 
 def _merged(base: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Lay `extra` over `base`, mapping by mapping."""
+    """Merge `extra` into a copy of `base`, recursively."""
     merged = dict(base)
     for key, value in extra.items():
         inner = merged.get(key)
@@ -251,7 +249,7 @@ def _merged(base: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]
 def _part_problems(
     experiment: Experiment, variant: dict[str, Any], default_config: AlgorithmConfig
 ) -> list[str]:
-    """Judge the parts of one concrete config that can be judged on their own."""
+    """Return the problems of a concrete config's parts that can be checked on their own."""
     path = f"{experiment.name}.config"
     written = {key: value for key, value in variant.items() if key in experiment.config}
     problems = type_problems(written, default_config, path)
@@ -272,7 +270,7 @@ def _check_model(policy: Any, options: Mapping[str, Any]) -> None:
 
 
 def _whole_problems(config: AlgorithmConfig, variant: dict[str, Any], name: str) -> list[str]:
-    """Fill a whole AlgorithmConfig and let it judge what only the whole can tell."""
+    """Return the problems that only show in the whole AlgorithmConfig."""
 
     def build() -> None:
         config.update_from_dict(variant)
@@ -282,23 +280,23 @@ def _whole_problems(config: AlgorithmConfig, variant: dict[str, Any], name: str)
 
 
 def _is_ours(config: AlgorithmConfig) -> bool:
-    """Return whether an AlgorithmConfig (a default or a concrete one) is of this package."""
+    """Return whether an AlgorithmConfig is a class of this package."""
     from rllib_minestudio.algorithms import MineStudioBCConfig, MineStudioPPOConfig
 
     return isinstance(config, MineStudioPPOConfig | MineStudioBCConfig)
 
 
 def _shape(config: AlgorithmConfig) -> str:
-    """Return what decides whether environment and model fit each other, as a key."""
+    """Return a key of everything that decides whether environment and model fit each other."""
     policy = config.policy_class
     return repr([config.env, config.env_config, policy, config.model_config, _prior(config)])
 
 
 def _check_fit(config: AlgorithmConfig) -> None:
-    """Build the environment and the model once, which shows whether they fit each other.
+    """Build the environment and the model once, to check that they fit each other.
 
-    It takes seconds for the largest models, and saves starting Ray only to fail: images of the
-    wrong size, an environment that does not start, weights of another model.
+    This takes seconds for the largest models, but finds images of the wrong size, environments that
+    do not start, and weights of another model before Ray is started.
     """
     from rllib_minestudio.algorithms.options import INITIAL_PRIOR
     from rllib_minestudio.experiments.environment import make_env
@@ -318,12 +316,12 @@ def _check_fit(config: AlgorithmConfig) -> None:
 
 
 def _prior(config: AlgorithmConfig) -> str | None:
-    """Return what the agent is held to; clones are held to nothing."""
+    """Return the config's prior; MineStudioBC has none."""
     return getattr(config, "prior", None)
 
 
 def _problems_of(check: Callable[[], Any], path: str) -> list[str]:
-    """Run a check that raises, and return what it complained about, each led by its path."""
+    """Run a check, and return the problems it raised, each prefixed with `path`."""
     try:
         check()
     except InvalidOptionsError as error:
@@ -342,20 +340,20 @@ def _problems_of(check: Callable[[], Any], path: str) -> list[str]:
     return []
 
 
-# -------------------- which keys an algorithm's `config:` may hold, and of which type each value is
-# RLlib's own `update_from_dict` takes any key in silence, so a typo would train the default for
-# hours. The truth about keys is the algorithm's default config object; this module adds the aliases
-# that RLlib translates and the keys that look alive but do nothing.
+# ---------------------------------------------- the keys of `config`, and the types of their values
+# RLlib's own `update_from_dict` silently accepts any key, so a typo would train with the default
+# for hours. The valid keys are those of the algorithm's default config object, plus the aliases
+# that RLlib translates, minus the keys that have no effect.
 
 ALIASES = {"callbacks": "callbacks_class", "framework": "framework_str", "lambda": "lambda_"}
-"""Names RLlib's setters use -> attribute of the config object."""
+"""Names in RLlib's setters -> attributes of the config object."""
 
 
 def valid_keys(default_config: AlgorithmConfig) -> list[str]:
-    """List the keys that `config:` may hold for an algorithm.
+    """Return the keys that an algorithm accepts in `config`.
 
     Args:
-        default_config: What the algorithm class's `get_default_config()` returned.
+        default_config: The result of the algorithm class's `get_default_config()`.
     """
     alive = [
         name
@@ -368,7 +366,7 @@ def valid_keys(default_config: AlgorithmConfig) -> list[str]:
 def key_problems(
     config: Mapping[str, Any], default_config: AlgorithmConfig, path: str
 ) -> list[str]:
-    """Return one sentence per key of `config` that the algorithm does not have or not heed."""
+    """Return one sentence per key of `config` that is unknown or has no effect."""
     valid = valid_keys(default_config)
     own_attributes = vars(default_config)
     problems = []
@@ -382,13 +380,13 @@ def key_problems(
         elif (here := name_here(str(key))) is not None:
             problems.append(f"{path}.{key}: is MineStudio's name of it; use {here}.")
         else:
-            hint = did_you_mean(key, valid) or " No valid key is close to it."  # they are hundreds
+            hint = did_you_mean(key, valid) or " No valid key is close to it."  # there are hundreds
             problems.append(unknown_name("key", key, (), path) + hint)
     return problems
 
 
 _SHARES = ("num_cpus_per_env_runner", "num_gpus_per_env_runner", "num_gpus_per_learner")
-"""Resources of which Ray gives out fractions; their defaults are whole numbers all the same."""
+"""Resources that Ray also allots in fractions, although their defaults are integers."""
 
 
 def type_problems(
@@ -396,8 +394,8 @@ def type_problems(
 ) -> list[str]:
     """Return one sentence per value whose type differs from its default's.
 
-    A default of None says nothing about the type, and None ("switched off") is accepted
-    anywhere; both are left to the config's own `validate()`.
+    A default of None does not determine a type, and None ("switched off") is accepted everywhere;
+    both are left to the config's own `validate()`.
     """
     problems = []
     for key, value in config.items():
@@ -429,7 +427,7 @@ _RULES: tuple[tuple[Callable[[Any], bool], Callable[[Any], bool], str], ...] = (
         "a list",
     ),
 )
-"""(does this row apply to the default?, is the value right?, how to say it); first match wins.
+"""(does the row apply to the default?, is the value right?, wording); the first match applies.
 
 "auto" stands for a number in several of RLlib's options, and a list for a schedule.
 """
@@ -445,8 +443,6 @@ def _broken_rule(value: Any, default: Any) -> str | None:
 
 
 # ---------------------------------------------------------------------------- search spaces in YAML
-# How `{grid_search: [...]}` and its kin become Ray Tune's objects.
-#
 # A mapping with exactly one key, one of `SEARCHES`, and a list as its value is a search:
 #
 #     lr: {grid_search: [1e-5, 3e-5]}       # every value, once per sample
@@ -470,14 +466,14 @@ TAKES_ARGUMENTS = {
 SEARCHES = (*TAKES_ONE_LIST, *TAKES_ARGUMENTS)
 
 MAX_VARIANTS = 64
-"""How many members of a grid are validated; a larger one is validated in part."""
+"""Most members of a grid that are validated; the rest of a larger grid is not."""
 
 
 def parse_search_space(value: Any, path: str, problems: list[str]) -> Any:
-    """Replace every search written in `value` by Tune's object, at any depth.
+    """Replace every search in `value` by Tune's object, at any depth.
 
     Args:
-        value: A plain container, as read from YAML.
+        value: Plain data, as read from YAML.
         path: Dotted path of `value`, for messages.
         problems: Receives one sentence per search whose arguments Tune refuses.
     """
@@ -497,13 +493,13 @@ def parse_search_space(value: Any, path: str, problems: list[str]) -> Any:
 
 
 def variants(space: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield concrete configs of a search space: the grid's members, with sampled values drawn."""
+    """Yield the concrete configs of a search space: the grid's members, with sampled values."""
     for _, variant in islice(generate_variants(dict(space)), MAX_VARIANTS):
         yield variant
 
 
 def searched_paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """List the paths of all searches in a space that `parse_search_space` returned."""
+    """Return the paths of all searches in a space from `parse_search_space`."""
     if isinstance(value, Domain) or (isinstance(value, Mapping) and "grid_search" in value):
         return [path]
     if isinstance(value, Mapping):
@@ -521,5 +517,5 @@ def _build(name: str, arguments: Any) -> Any:
     if name in TAKES_ONE_LIST:
         return TAKES_ONE_LIST[name](arguments)
     domain = TAKES_ARGUMENTS[name](*arguments)
-    domain.sample()  # an impossible range is only noticed when drawing from it
+    domain.sample()  # an impossible range only fails when sampled
     return domain

@@ -1,4 +1,4 @@
-"""`rllib play`: a scripted agent, a policy or anybody's agent plays an experiment file's task."""
+"""`rllib play`: a scripted agent, a policy or a foreign agent plays an experiment's task."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class PlayRequest:
-    """Who plays what, how often, and where the recordings go."""
+    """A request to play: task, agent, number of episodes, and output folder."""
 
     task: Path = option(
         MISSING,
@@ -55,13 +55,13 @@ class PlayRequest:
 
 
 def play_task(request: PlayRequest) -> list[float]:
-    """Let an agent play a task, and record each episode with keys and rewards beneath it.
+    """Play a task with an agent, and record each episode with keys and rewards below the frames.
 
     Returns:
         The undiscounted return of each episode.
 
     Raises:
-        MineStudioError: The file, an option, the checkpoint or the folder is not in order.
+        MineStudioError: The file, an option, the checkpoint or the folder is invalid.
     """
     make_importable(Path.cwd())
     set_environment()
@@ -70,7 +70,7 @@ def play_task(request: PlayRequest) -> list[float]:
 
     agent, deterministic = request.agent, request.deterministic
     found = AgentMaker.named(agent) if is_agent_path(agent) else _found(agent, deterministic)
-    # These import Ray, whose environment variables are set now.
+    # These import Ray, so its environment variables must be set first.
     from rllib_minestudio.env.recorder import EpisodeRecorder, RecorderOptions
     from rllib_minestudio.evaluation.policies import play_episodes
     from rllib_minestudio.experiments.environment import make_env
@@ -94,7 +94,7 @@ def play_task(request: PlayRequest) -> list[float]:
 
 
 def _found(agent: str, deterministic: bool) -> str | Checkpoint:
-    """Return the name of a scripted agent, or a checkpoint, before anything is built.
+    """Return the name of a scripted agent, or open a checkpoint, before anything is built.
 
     Raises:
         InvalidOptionsError: It is neither.
@@ -114,7 +114,7 @@ def _found(agent: str, deterministic: bool) -> str | Checkpoint:
 
 
 class _OwnAgent:
-    """Somebody's agent, as `play_episodes` asks it; each of its episodes has a seed of its own."""
+    """A foreign agent as an `ActionChooser`, with its own seed for each episode."""
 
     def __init__(self, maker: AgentMaker, env: gym.Env, seed: int, deterministic: bool) -> None:
         from rllib_minestudio.env.agents.foreign import WatchedAgent
@@ -138,7 +138,6 @@ class _OwnAgent:
 def _player(
     agent: str | Checkpoint | AgentMaker, env: gym.Env, seed: int, deterministic: bool
 ) -> ActionChooser:
-    """Return what chooses the actions."""
     if not isinstance(agent, str | Checkpoint):
         return _OwnAgent(agent, env, seed, deterministic)
     from rllib_minestudio.env.agents.scripted import make_agent

@@ -1,4 +1,4 @@
-"""The lines that tell how a training run is going, as a Ray Tune callback in the driver."""
+"""Progress output of a training run, as Ray Tune callbacks in the driver."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from rllib_minestudio.foundation.console import (
 )
 
 SECONDS_BETWEEN_LINES = {"terminal": 2.0, "log": 10.0}
-"""Lines about one trial come no faster than this; iterations can take a fraction of a second."""
+"""Least time between lines about a trial, whose iterations may take a fraction of a second."""
 
 SECONDS_BETWEEN_LOOKS = 1.0
-"""How often it is looked up what trials do within their iterations."""
+"""How often the trials' current activity is polled."""
 
 MOST_WATCHED = 16
-"""Trials that are looked at each time."""
+"""Most trials that are polled each time."""
 
 COLUMNS = (
     ("return", "env_runners/episode_return_mean", "{:.2f}"),
@@ -41,20 +41,20 @@ COLUMNS = (
     ("staleness", "replay_buffer/staleness_mean", "{:.1f}"),
     ("learner busy", "busy_fraction/learner", "{:.0%}"),
 )
-"""(name on the line, metric, format); a metric that a result lacks shows as "-"."""
+"""(label, metric, format); a metric that a result lacks is shown as "-"."""
 
 CLONING_COLUMNS = (
     ("return", "env_runners/episode_return_mean", "{:.2f}"),
     ("loss", "learners/default_policy/loss", "{:.3f}"),
     ("validation loss", "learners/default_policy/validation_loss", "{:.3f}"),
 )
-"""The same for runs that imitate; the loss of the buttons tells them apart."""
+"""The same for behaviour cloning, which is recognised by the loss of the buttons."""
 
 
 def fraction_done(result: Mapping[str, Any], stop: Mapping[str, float]) -> float:
-    """Return how far a trial is towards its nearest stop criterion, from 0 to 1.
+    """Return a trial's progress towards its nearest stop criterion, from 0 to 1.
 
-    Only criteria that grow steadily count; a return to be reached says nothing about time.
+    Only steadily growing criteria count; a target return does not bound the time.
     """
     steady = (TOTAL_SECONDS, ITERATION, ENV_STEPS)
     fractions = [
@@ -73,7 +73,7 @@ def seconds_left(result: Mapping[str, Any], stop: Mapping[str, float]) -> float 
 def progress_line(
     result: Mapping[str, Any], stop: Mapping[str, float], steps_per_second: float | None
 ) -> str:
-    """Write one iteration's numbers on one line."""
+    """Format an iteration's metrics as one line."""
     cells = [
         f"iteration {int(metric(result, 'training_iteration') or 0):4d}",
         f"{int(metric(result, ENV_STEPS) or 0):,} steps",
@@ -89,11 +89,7 @@ def progress_line(
 
 
 def evaluation_line(result: Mapping[str, Any]) -> str | None:
-    """Write what an evaluation found, and the 95 % interval of its success rate; None without one.
-
-    Args:
-        result: Of the iteration after which it was made.
-    """
+    """Format a result's evaluation, with the 95 % interval of success; None if it has none."""
 
     def found(name: str) -> float | None:
         return metric(result, f"evaluation/env_runners/{name}")
@@ -110,23 +106,23 @@ def evaluation_line(result: Mapping[str, Any]) -> str | None:
 
 
 def within_iteration(trial: Any, doing: str, seconds: float) -> str:
-    """Say what a trial is doing until its next result.
+    """Format what a trial is doing within its current iteration.
 
     Args:
-        trial: Tune's.
-        doing: What `activity_of` it says.
-        seconds: Since its last result, or since it began.
+        trial: Tune's trial.
+        doing: Its activity, from `activity_of`.
+        seconds: Seconds since its last result, or since its start.
     """
     number = int(metric(trial.last_result or {}, ITERATION) or 0) + 1
     return f"iteration {number:4d}  {doing}  {clock(seconds)}"
 
 
 def trial_label(trial: Any, searched: Sequence[tuple[Any, ...]]) -> str:
-    """Name a trial by the settings that tell it from the others; "" if it is alone.
+    """Return a label of a trial's searched settings; "" if nothing is searched.
 
     Args:
-        trial: Tune's.
-        searched: The paths of those settings in its config.
+        trial: Tune's trial.
+        searched: Paths of the searched settings in its config.
     """
     settings = [
         f"{'.'.join(map(str, path))}={short(value_at(trial.config, path))}" for path in searched
@@ -135,16 +131,16 @@ def trial_label(trial: Any, searched: Sequence[tuple[Any, ...]]) -> str:
 
 
 class TrainingProgress(tune.Callback):
-    """Prints a line per iteration, rate-limited, and others within iterations that take long.
+    """A callback that prints a line per iteration, rate-limited, and the activity within long ones.
 
-    On a terminal a bar below the lines says what is going on; elsewhere lines do.
+    On a terminal the activity is shown on a progress bar, elsewhere as lines.
 
-    Ray pickles it into the experiment's folder and unpickles it on `--resume`, so the live
-    display is made when training starts and is no part of its state.
+    Ray pickles the callback into the experiment's folder and unpickles it on `--resume`, so the
+    live display is created when training starts and is not part of its state.
     """
 
     def __init__(self, stop: Mapping[str, float], searched: list[tuple[Any, ...]]) -> None:
-        """Remember the stop criteria, and which settings tell the trials apart."""
+        """Take the stop criteria, and the paths of the searched settings."""
         self._stop = dict(stop)
         self._searched = list(searched)
         self._forget()
@@ -159,15 +155,15 @@ class TrainingProgress(tune.Callback):
         self._last_line = self._last_look = -math.inf
 
     def __getstate__(self) -> dict[str, Any]:
-        """Keep only what describes the experiment."""
+        """Return only what describes the experiment."""
         return {"stop": self._stop, "searched": self._searched}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Start afresh with the described experiment."""
+        """Start again with the described experiment."""
         self.__init__(state["stop"], state["searched"])  # type: ignore[misc]
 
     def setup(self, **info: Any) -> None:
-        """Tune calls this before the first trial: open the live display on a terminal."""
+        """Open the live display on a terminal; Tune calls this before the first trial."""
         if stdout.is_terminal:
             label = TextColumn("{task.description}", markup=False)
             self._bars = Progress(
@@ -176,16 +172,16 @@ class TrainingProgress(tune.Callback):
             self._bars.start()
 
     def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        """Tune calls this when a trial has built its algorithm, and again after a failure."""
+        """Update the bar; Tune calls this when a trial has built its algorithm."""
         self._show_on_bar(trial, "")
 
     def on_step_begin(self, iteration: int, trials: list[Any], **info: Any) -> None:
-        """Tune calls this several times a second: say what goes on within iterations."""
+        """Show the activity within iterations; Tune calls this several times a second."""
         now = time.monotonic()
         if now - self._last_look < SECONDS_BETWEEN_LOOKS:
             return
         self._last_look = now
-        # A trial is pending while its process starts, which takes longest of all, and before.
+        # A trial stays pending while its process starts, which takes longest.
         under_way = [trial for trial in trials if trial.status == Trial.RUNNING]
         under_way += [trial for trial in trials if trial.status == Trial.PENDING]
         for trial in under_way[:MOST_WATCHED]:
@@ -197,7 +193,7 @@ class TrainingProgress(tune.Callback):
                 self._tell_within(trial, within_iteration(trial, doing, now - since), now - since)
 
     def _tell_within(self, trial: Any, text: str, seconds: float) -> None:
-        """Write what a trial is doing on its bar; without bars on a line if it takes long."""
+        """Show a trial's activity on its bar, or, without bars, on a line if it takes long."""
         now = time.monotonic()
         if self._bars is not None:
             self._show_on_bar(trial, text)
@@ -214,13 +210,13 @@ class TrainingProgress(tune.Callback):
         self._bars.update(self._tasks[trial.trial_id], description=" ".join(filter(None, words)))
 
     def _print(self, trial: Any, line: str) -> None:
-        # The label's brackets are no markup.
+        # The label's brackets are not markup.
         stdout.print(" ".join([trial_label(trial, self._searched), line]).strip(), markup=False)
 
     def on_trial_result(
         self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
     ) -> None:
-        """Tune calls this with each iteration's result."""
+        """Print a trial's metrics; Tune calls this with each iteration's result."""
         name, now = trial.trial_id, time.monotonic()
         self._last_result[name] = now
         if self._bars is not None and name in self._tasks:
@@ -234,26 +230,26 @@ class TrainingProgress(tune.Callback):
         self._print(trial, progress_line(result, self._stop, self._pace(name, result)))
 
     def _tell_evaluation(self, trial: Any, result: Mapping[str, Any]) -> None:
-        """Write what an evaluation found, once, however soon after another line it comes."""
+        """Print an evaluation once, regardless of the rate limit."""
         line = evaluation_line(result)
         seconds = metric(result, "evaluation/env_runners/seconds")
         if line is not None and seconds != self._evaluations.get(trial.trial_id):
-            self._evaluations[trial.trial_id] = seconds  # never twice the same; results may be
+            self._evaluations[trial.trial_id] = seconds  # results repeat the last evaluation
             self._print(trial, line)
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        """Tune calls this when a trial fails."""
+        """Print that a trial failed; Tune calls this."""
         name = trial_label(trial, self._searched) or "The trial"
         stdout.print(f"{name} failed", style="red", markup=False)
 
     def on_experiment_end(self, trials: list[Any], **info: Any) -> None:
-        """Tune calls this at the very end: close the live display."""
+        """Close the live display; Tune calls this at the end."""
         if self._bars is not None:
             self._bars.stop()
         self._forget()
 
     def _pace(self, name: str, result: Mapping[str, Any]) -> float | None:
-        """Return steps per second of training time since the last line printed."""
+        """Return the steps per second of training time since the last printed line."""
         steps, seconds = metric(result, ENV_STEPS), metric(result, TOTAL_SECONDS)
         if steps is None or seconds is None:
             return None
@@ -262,31 +258,31 @@ class TrainingProgress(tune.Callback):
         return (steps - steps_before) / max(seconds - seconds_before, 1e-9)
 
 
-# ----------------------------------------------------- says early in a run whether the agent learns
-# Its return beside the random policy's.
+# ----------------------------------------------------------------- signs of learning early in a run
+# The agent's return is compared with the random policy's.
 
 ENTROPY = "learners/default_policy/entropy"
 
 CONFIDENCE = 0.99
-"""Every iteration is another look, so that 95 % would soon be reached by chance."""
+"""Every iteration is another test, so 95 % would soon be reached by chance."""
 
 FEWEST_EPISODES = 10
-"""Of the agent's, before its mean is compared."""
+"""Episodes of the agent before its mean return is compared."""
 
 PART_OF_RUN = 0.25
-"""So far into a run, it is said if the agent is no better than the random policy."""
+"""Fraction of a run after which a missing improvement over the random policy is reported."""
 
 SECONDS_OF_ENDLESS_RUN = 600.0
-"""The same for a run that nothing but a return bounds."""
+"""The same in seconds, for a run bounded only by a return."""
 
 LEAST_FALL = 0.02
-"""A policy whose entropy has fallen by less, relative to the first, has hardly moved."""
+"""A smaller relative decrease of the entropy means that the policy has hardly changed."""
 
 PAGE = "docs/learning.md, 'When nothing is learned'"
 
 
 class Returns(NamedTuple):
-    """What is known of an agent's last episodes."""
+    """Statistics of the returns of an agent's last episodes."""
 
     mean: float
     least: float
@@ -295,16 +291,16 @@ class Returns(NamedTuple):
 
 
 def margin(agent: Returns, random_returns: Sequence[float]) -> float:
-    """How far apart the two mean returns may lie by chance, at `CONFIDENCE`.
+    """Return how far the two mean returns may differ by chance, at `CONFIDENCE`.
 
-    Welch's t interval with the fewer degrees of freedom. Of the agent's returns only mean and
-    extremes are known; their variance is at most (most - mean)(mean - least) (Bhatia and Davis
-    2000, "A better bound on the variance"). So one success in twenty episodes proves nothing beside
-    a random policy that has none.
+    This is Welch's t interval with the smaller degrees of freedom. Only mean and extremes of the
+    agent's returns are known; their variance is at most (most - mean)(mean - least) (Bhatia and
+    Davis 2000, "A better bound on the variance"). So one success in twenty episodes is no evidence
+    against a random policy with none.
 
     Args:
-        agent: Its last episodes.
-        random_returns: Of two episodes or more.
+        agent: The agent's last episodes.
+        random_returns: Returns of at least two episodes of the random policy.
     """
     from scipy.special import stdtrit  # Student's t; all of scipy.stats takes a second to import
 
@@ -319,13 +315,13 @@ def margin(agent: Returns, random_returns: Sequence[float]) -> float:
 def what_to_look_at(
     agent: Returns, low: float, entropy: float | None, first_entropy: float | None
 ) -> str:
-    """Choose the advice that fits the numbers of a run that does not learn.
+    """Return advice for a run that does not learn, based on its metrics.
 
     Args:
-        agent: Its last episodes.
+        agent: The agent's last episodes.
         low: A mean return below this is worse than the random policy's.
-        entropy: Of the policy now, in nats.
-        first_entropy: The same in the first iteration.
+        entropy: Entropy of the policy, in nats.
+        first_entropy: Its entropy in the first iteration.
     """
     if agent.least == agent.most == 0.0:
         return "no episode had any reward: learn from demonstrations first, or reward smaller steps"
@@ -340,17 +336,17 @@ def what_to_look_at(
             "or a lower entropy_coeff"
         )
     return (
-        f"the policy moves ({moved}), so far to no use: give it time, larger "
+        f"the policy changes ({moved}), but does not improve yet: give it time, larger "
         "fragments_per_iteration with a lower entropy_coeff, or a lower lr"
     )
 
 
 def _first_entropy(trial: Any, result: Mapping[str, Any]) -> float | None:
-    """Look up a trial's first entropy: in its history, if it was resumed and this is not the first.
+    """Return a trial's first entropy, from its history if it was resumed.
 
     Args:
-        trial: Tune's.
-        result: The first of this process.
+        trial: Tune's trial.
+        result: The first result in this process.
     """
     is_resumed = (metric(result, ITERATION) or 1) > 1
     results = [*(read_history(Path(trial.path)) if is_resumed else []), result]
@@ -358,9 +354,9 @@ def _first_entropy(trial: Any, result: Mapping[str, Any]) -> float | None:
 
 
 class LearningSigns(tune.Callback):
-    """Prints a line when a trial is better than the random policy, or one that it is not yet.
+    """A callback that prints once whether a trial is better than the random policy, or not yet.
 
-    Ray pickles it into the experiment's folder, as it does every callback.
+    Ray pickles it into the experiment's folder, like every callback.
     """
 
     def __init__(
@@ -370,13 +366,13 @@ class LearningSigns(tune.Callback):
         random_returns: Sequence[float],
         window: int,
     ) -> None:
-        """Remember what to compare with.
+        """Set what to compare with.
 
         Args:
             stop: The criteria that end a trial.
-            searched: Paths of the settings that tell the trials apart.
-            random_returns: Of the random policy's episodes; without two of them nothing is said.
-            window: Over how many episodes a trial's mean return goes at most.
+            searched: Paths of the searched settings.
+            random_returns: The random policy's returns; with fewer than two, nothing is printed.
+            window: Largest number of episodes that a trial's mean return averages.
         """
         self._stop = dict(stop)
         self._searched = list(searched)
@@ -389,11 +385,11 @@ class LearningSigns(tune.Callback):
     def on_trial_result(
         self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
     ) -> None:
-        """Tune calls this with each iteration's result."""
+        """Compare a trial with the random policy; Tune calls this with each result."""
         name = trial.trial_id
         if name not in self._first_entropy:
             self._first_entropy[name] = _first_entropy(trial, result)
-        elif self._first_entropy[name] is None:  # MineStudioBC has none at all
+        elif self._first_entropy[name] is None:  # MineStudioBC never reports one
             self._first_entropy[name] = metric(result, ENTROPY)
         if name in self._learns or len(self._random_returns) < 2:
             return
@@ -402,7 +398,7 @@ class LearningSigns(tune.Callback):
             stdout.print(" ".join([trial_label(trial, self._searched), line]).strip())
 
     def _compared(self, result: Mapping[str, Any], name: str) -> str | None:
-        """Write what there is to say about a trial now; None for nothing."""
+        """Return the line to print about a trial now, or None."""
         agent = self._last_episodes(result)
         if agent is None:
             return None
@@ -423,10 +419,10 @@ class LearningSigns(tune.Callback):
         entropy = metric(result, ENTROPY)
         first = self._first_entropy.get(name)
         advice = what_to_look_at(agent, random - chance, entropy, first)
-        return f"It does not learn yet: {beside}. Look at this: {advice} ({PAGE})."
+        return f"It does not learn yet: {beside}. What to try: {advice} ({PAGE})."
 
     def _last_episodes(self, result: Mapping[str, Any]) -> Returns | None:
-        """What a result says of the last episodes; None if they are too few."""
+        """Return a result's statistics of the last episodes; None if they are too few."""
         names = ("mean", "min", "max")
         values = [metric(result, f"env_runners/episode_return_{name}") for name in names]
         ended = int(metric(result, "env_runners/episode_count") or 0)
@@ -436,7 +432,7 @@ class LearningSigns(tune.Callback):
         return Returns(mean, least, most, min(self._window, ended))
 
     def _is_time(self, result: Mapping[str, Any]) -> bool:
-        """Whether an agent might be expected to have learned something."""
+        """Return whether an agent should have learned something by now."""
         if fraction_done(result, self._stop) > 0:
             return fraction_done(result, self._stop) >= PART_OF_RUN
         return (metric(result, TOTAL_SECONDS) or 0.0) >= SECONDS_OF_ENDLESS_RUN

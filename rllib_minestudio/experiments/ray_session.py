@@ -1,4 +1,4 @@
-"""Starts Ray for one machine: quietly, on loopback only, without dashboard and autoscaler."""
+"""Starting Ray: quietly, and on one machine on loopback only, without dashboard and autoscaler."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from rllib_minestudio.foundation.console import phase, stdout
 from rllib_minestudio.foundation.processes import machine_cpus
 
 OBJECT_STORE_BYTES = 1024**3
-"""Shared memory for fragments and weights; Ray spills to disk beyond it."""
+"""Shared memory for fragments and weights, beyond which Ray spills to disk."""
 
 SECONDS_BETWEEN_STATE_SAVES = 10
-"""How often Tune writes what `--resume` needs to know, and copies results to their folder."""
+"""Interval at which Tune saves the state for `--resume`, and copies results to their folder."""
 
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -24,27 +24,28 @@ ENVIRONMENT = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "TUNE_GLOBAL_CHECKPOINT_S": str(SECONDS_BETWEEN_STATE_SAVES),
     "TUNE_WARN_THRESHOLD_S": "60",
-    # Results lack the return until an episode has ended; `sections.py` copes with that.
+    # Results lack the return until an episode has ended, which `sections.py` handles.
     "TUNE_DISABLE_STRICT_METRIC_CHECKING": "1",
-    # Relative paths in an experiment file mean the same in a trial as on the command line.
+    # Relative paths in an experiment file have the same meaning in a trial as on the command line.
     "RAY_CHDIR_TO_TRIAL_DIR": "0",
     "PYTHONWARNINGS": "ignore",
 }
-"""Environment variables for Ray and its workers, set where the user has not set them."""
+"""Environment variables for Ray and its workers, unless the user has set them."""
 
 LOOPBACK_ONLY = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-"""Makes Ray take 127.0.0.1 for this machine's address, on Linux too, and listen on nothing else.
+"""Makes Ray use 127.0.0.1 as this machine's address, also on Linux, and listen only there.
 
-(`ray.init(_node_ip_address="127.0.0.1")` does not: Ray replaces it by the outward address.)
+(`ray.init(_node_ip_address="127.0.0.1")` does not: Ray replaces it by the external address.)
 """
 
 START_ATTEMPTS = 3
-"""How often Ray's processes on this machine are started before that is an error."""
+"""Attempts at starting Ray's processes on this machine."""
 
 NOT_NEEDED = ("start_monitor", "start_api_server", "start_log_monitor")
-"""Methods of Ray's `Node` that start a process of no use to a run on one machine: the autoscaler's
-monitor, the usage report (what is left of a dashboard that is not wanted), and what brings workers'
-output to the driver. Each is a Python that imports Ray, a second of the processor and 80 MiB."""
+"""Methods of Ray's `Node` that start processes which a run on one machine does not need: the
+autoscaler's monitor, the API server (which without a dashboard only reports usage), and the log
+monitor, which forwards workers' output to the driver. Each is a Python process that imports Ray,
+and costs a second of CPU time and 80 MiB."""
 
 LOGGERS = ("ray.rllib", "ray.tune", "ray.train", "ray._common")
 
@@ -57,9 +58,10 @@ def set_environment() -> None:
 
 
 def quieten(verbose: bool) -> None:
-    """Silence Ray's libraries unless `verbose`; their import sets levels of its own.
+    """Silence Ray's libraries unless `verbose`, after importing them, which sets log levels.
 
-    Not even errors: Tune logs a failed trial's whole traceback, whose gist the summary tells.
+    Errors are silenced too: Tune logs a failed trial's whole traceback, of which the summary shows
+    the essential line.
     """
     import ray.rllib
     import ray.tune  # noqa: F401
@@ -73,18 +75,18 @@ def quieten(verbose: bool) -> None:
 def ray_session(num_cpus: int, verbose: bool) -> Iterator[list[dict[str, float]] | None]:
     """Run Ray for the duration of a `with` block.
 
-    Joins the cluster that RAY_ADDRESS names, if it is set.
+    Joins the cluster at RAY_ADDRESS, if that is set, instead of starting Ray on this machine.
 
     Args:
-        num_cpus: CPUs a trial needs. Where the machine has fewer, Ray is told it has these
-            many, so that the trial runs slowly rather than waits without end.
-        verbose: Show what Ray and its workers print.
+        num_cpus: CPUs that a trial needs. If the machine has fewer, Ray is started with this
+            number, so that the trial runs slowly instead of waiting forever.
+        verbose: Show the output of Ray and its workers.
 
     Yields:
-        The resources of each of the cluster's machines; None on a machine of its own.
+        The resources of each of the cluster's machines; None on this machine alone.
 
     Raises:
-        MineStudioError: No cluster answers at RAY_ADDRESS, or none could be started here.
+        MineStudioError: No cluster answers at RAY_ADDRESS, or Ray could not be started here.
     """
     import ray
 
@@ -114,7 +116,7 @@ def ray_session(num_cpus: int, verbose: bool) -> Iterator[list[dict[str, float]]
 
 @contextmanager
 def fewer_processes() -> Iterator[None]:
-    """Start Ray without `NOT_NEEDED` within a `with` block; Ray has no option for it."""
+    """Disable `NOT_NEEDED` processes within a `with` block; Ray has no option for this."""
     from ray._private.node import Node
 
     originals = {name: getattr(Node, name) for name in NOT_NEEDED if hasattr(Node, name)}
@@ -140,10 +142,10 @@ def _join(address: str, options: dict[str, Any]) -> None:
 
 
 def _start(options: dict[str, Any]) -> None:
-    """Start Ray on this machine.
+    """Start Ray on this machine, in several attempts.
 
-    Its processes have half a minute to find each other, which on a busy machine is not always
-    enough; nothing of the run exists yet, so they are simply started again.
+    Ray's processes have half a minute to find each other, which is not always enough on a busy
+    machine.
     """
     import ray
 
@@ -156,22 +158,22 @@ def _start(options: dict[str, Any]) -> None:
         try:
             ray.init(address="local", **options)
             return
-        except Exception as error:  # a bare Exception is what Ray raises when it waited in vain
+        except Exception as error:  # Ray raises a bare Exception on timeout
             ray.shutdown()
             if attempt == START_ATTEMPTS:
                 raise MineStudioError(
                     f"Ray could not be started on this machine, {START_ATTEMPTS} times: {error} "
-                    "Its own logs, below /tmp/ray/session_latest/logs, say why; often a machine "
-                    "too busy, or too little memory or disk."
+                    "Its logs below /tmp/ray/session_latest/logs contain the reason. Often the "
+                    "machine is too busy, or has too little memory or disk space."
                 ) from error
             stdout.print(f"  Ray did not start ({error}); starting it again")
 
 
-# --------------- compiles what is not compiled yet on this machine, and shows that it takes a while
+# -------------------------------------------------------- compiles kernels, with a progress message
 
 
 def compile_kernels() -> bool:
-    """Compile the embedded engine if need be; return whether that was needed."""
+    """Compile the embedded engine if necessary; return whether it was."""
     from rllib_minestudio.env.voxel import kernel_cache
 
     if kernel_cache.is_warm():
@@ -182,7 +184,7 @@ def compile_kernels() -> bool:
 
 
 def compile_convolutions() -> bool:
-    """Compile the networks' convolutions if need be; return whether that was needed."""
+    """Compile the networks' convolutions if necessary; return whether it was."""
     from rllib_minestudio.models.kernels import direct_calls, winograd_calls
 
     missing = [code for code in (direct_calls.CODE, winograd_calls.CODE) if not code.is_compiled()]

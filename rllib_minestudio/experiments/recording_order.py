@@ -1,4 +1,4 @@
-"""The task of an experiment file as `rllib record` orders demonstrations of it."""
+"""From a request of `rllib record` to the order for demonstrations of an experiment's task."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from rllib_minestudio.foundation.options import broken_rule
 
 
 def recording_order(request: RecordingRequest) -> RecordingOrder:
-    """Read the task out of its file, and judge its environment's options.
+    """Read the task from its file and validate its environment's options.
 
     Raises:
-        InvalidOptionsError: The file holds several experiments, or an option is wrong or is
-            another agent's.
-        ExperimentFileError: It is missing or not readable.
-        CheckpointMismatchError: There is no such novice, or it does not load.
+        InvalidOptionsError: The file contains several experiments, or an option is wrong or belongs
+            to another agent.
+        ExperimentFileError: The file is missing or not readable.
+        CheckpointMismatchError: There is no such novice, or it cannot be loaded.
     """
     agent, task = request.agent, request.task
     if request.prey and agent in (*TOOLMAKERS, RANDOM):
@@ -77,10 +77,10 @@ def recording_order(request: RecordingRequest) -> RecordingOrder:
 
 
 def _with_novice(order: RecordingOrder, novice: str) -> RecordingOrder:
-    """Have a policy play the beginning of every episode.
+    """Return the order with a policy that plays the beginning of every episode.
 
     Raises:
-        CheckpointMismatchError: There is no such policy, or it does not load.
+        CheckpointMismatchError: There is no such policy, or it cannot be loaded.
         InvalidOptionsError: It does not fit the environment.
     """
     checkpoint = checkpoints.open(novice, verified=True)
@@ -90,13 +90,13 @@ def _with_novice(order: RecordingOrder, novice: str) -> RecordingOrder:
         order,
         novice=novice,
         novice_weights=weights,
-        # "latest" may soon be another checkpoint.
+        # `latest` may change.
         load_novice=partial(load_novice, checkpoint.path),
     )
 
 
 def load_novice(checkpoint: Path, env: gym.Env) -> Callable[[int], Policy]:
-    """Load a policy that plays in one process of several; see `RecordingOrder.load_novice`."""
+    """Load a policy for one of several processes; see `RecordingOrder.load_novice`."""
     torch.set_num_threads(1)
     module = load_module(checkpoint, env)
     return lambda seed: Policy(module, seed=seed)
@@ -105,10 +105,10 @@ def load_novice(checkpoint: Path, env: gym.Env) -> Callable[[int], Policy]:
 def _suited_to_policy(
     env: Any, env_config: dict[str, Any], experiment: Experiment
 ) -> dict[str, Any]:
-    """Return options of the environment as the experiment's training would have them.
+    """Return the environment's options as the experiment's training would set them.
 
-    Where weights decide what policy it is, nothing is added: they may be what is going to be made
-    of these recordings.
+    Nothing is added if weights decide the policy, since they may only be trained on these
+    recordings.
     """
     written = parse_search_space(experiment.config, experiment.name, [])
     config = next(variants(written))

@@ -1,6 +1,6 @@
-"""What `rllib record` is asked for.
+"""The options of `rllib record`.
 
-Beside `recording_order.py`, which carries it out, since that imports Ray and torch.
+Separate from `recording_order.py`, which carries the request out and imports Ray and torch.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from rllib_minestudio.foundation.options import MANY, Flag, like, option
 from rllib_minestudio.foundation.recording_form import RecordingForm
 
 NOVICE_STEPS = 300
-"""Most steps that a novice plays, unless told otherwise."""
+"""Default of the most steps that a novice plays."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordingRequest:
-    """Who demonstrates what, how often, and where the recordings go."""
+    """A request for demonstrations: agent, task, number of episodes, and output folder."""
 
     task: Path = option(
         MISSING, "An experiment file with one experiment.", Flag("TASK", is_positional=True)

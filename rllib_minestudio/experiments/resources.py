@@ -1,7 +1,7 @@
-"""Whether what a trial asks for exists, since it would wait for it without end.
+"""Checks that the resources a trial requests exist, since Ray would wait for them forever.
 
-A trial's processes are bundles of CPUs and GPUs; Ray starts them together once every bundle has
-found a node. One that never can leaves the trial pending without a word.
+Each process of a trial requests a bundle of CPUs and GPUs, and Ray starts them together once every
+bundle has a node. If a bundle fits no node, the trial stays pending silently.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Bundle = Mapping[str, float]
 
 SLACK = 1e-6
-"""Fractions of GPUs do not always add up to whole ones."""
+"""Tolerance, since fractions of GPUs do not always add up to whole ones."""
 
 
 def machine_gpus() -> int:
@@ -26,11 +26,11 @@ def machine_gpus() -> int:
 
 
 def unplaced(bundles: Sequence[Bundle], nodes: Sequence[Bundle]) -> list[Bundle]:
-    """Place bundles on nodes, the largest first, and return those for which there is no room.
+    """Place bundles on nodes, the largest first, and return those that do not fit.
 
     Args:
         bundles: Resource -> amount, one mapping per process.
-        nodes: Resource -> amount, one mapping per machine, all of it free.
+        nodes: Resource -> free amount, one mapping per machine.
     """
     free = [dict(node) for node in nodes]
     left = []
@@ -51,13 +51,13 @@ def _fits(bundle: Bundle, node: Bundle) -> bool:
 def resource_problems(
     config: AlgorithmConfig, bundles: Sequence[Bundle], nodes: Sequence[Bundle], where: str
 ) -> list[str]:
-    """Return one sentence per kind of resource that a trial asks for and cannot have.
+    """Return one sentence per kind of resource that a trial requests but cannot get.
 
     Args:
-        config: The trial's AlgorithmConfig, whose options are named.
-        bundles: What it asks for (`Algorithm.default_resource_request(...).bundles`).
-        nodes: What there is.
-        where: What the nodes are, for the message, such as "this machine".
+        config: The trial's AlgorithmConfig, whose options the sentences name.
+        bundles: The request (`Algorithm.default_resource_request(...).bundles`).
+        nodes: Resource -> amount, one mapping per machine.
+        where: What the nodes are, for messages, such as "this machine".
     """
     left = unplaced(bundles, nodes)
     problems = []
@@ -89,7 +89,7 @@ def _as_text(bundle: Bundle) -> str:
 
 
 def _options(config: AlgorithmConfig, name: str) -> str:
-    """Name the options that ask for a resource, with their values, and say what to do."""
+    """Return the options that request a resource, with their values, and the way out."""
     if name not in ("CPU", "GPU"):
         return f"It is asked for by custom_resources_per_env_runner; start nodes with {name}."
     kind = name.lower()

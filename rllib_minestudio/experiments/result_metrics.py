@@ -1,4 +1,4 @@
-"""Looking up metrics in a result, and ending trials by them."""
+"""Metrics of a result, and stopping trials by them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HIGHEST_RETURN = "env_runners/episode_return_max"
 
 
 def metric(result: Mapping[str, Any], path: str) -> float | None:
-    """Look up `a/b/c` in a nested result; None if it is absent, not a number, or NaN."""
+    """Return metric `a/b/c` of a nested result; None if it is absent, not a number, or NaN."""
     node: Any = result
     for key in path.split("/"):
         if not isinstance(node, Mapping) or key not in node:
@@ -31,10 +31,10 @@ def metric(result: Mapping[str, Any], path: str) -> float | None:
 
 
 class StopAt(tune.Stopper):
-    """Ends a trial at the first criterion that it reaches.
+    """A stopper that ends a trial at the first criterion it reaches.
 
-    Unlike a plain dict of criteria, it accepts a metric that early results lack, such as
-    the episode return before any episode has ended.
+    Unlike a plain dict of criteria, it accepts metrics that early results lack, such as the episode
+    return before any episode has ended.
     """
 
     def __init__(self, stop: Mapping[str, float]) -> None:
@@ -42,10 +42,10 @@ class StopAt(tune.Stopper):
         self._stop = dict(stop)
 
     def __call__(self, trial_id: str, result: Mapping[str, Any]) -> bool:
-        """Return whether a trial with this result is to end."""
+        """Return whether a trial with this result must end."""
         reached = [(metric(result, name), limit) for name, limit in self._stop.items()]
         return any(value is not None and value >= limit for value, limit in reached)
 
     def stop_all(self) -> bool:
-        """Never end the trials that have not reached a criterion."""
+        """Return False: trials that have not reached a criterion go on."""
         return False

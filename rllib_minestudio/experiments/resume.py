@@ -1,8 +1,8 @@
-"""`--resume`: what a run goes on with, and what changed since it was started.
+"""`--resume`: the experiment that a run continues with, and what has changed since its start.
 
-A resumed run keeps what it was started with; only the command line changes it. So an experiment
-file edited since then is reported, and not applied, whereas `--set` and `--stop` are
-applied, and reported too. What cannot change without breaking the saved state is refused.
+A resumed run keeps the options it was started with; only the command line changes them. So edits of
+the experiment file are reported but not applied, whereas `--set` and `--stop` are applied and
+reported. Changes that would break the saved state are refused.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ FIXED = {
     "config.model": "the saved weights belong to this network",
     "config.zero_init_value_head": "it counts only when training begins",
 }
-"""Options that a resumed run cannot change (and all below them), and why."""
+"""Options that a resumed run cannot change, including all options below them -> the reason."""
 
 FREE = ("config.model.precision", "config.model.compile", "config.model.freeze")
-"""Exceptions to `FIXED`: they change how the same network is computed, and what of it learns."""
+"""Exceptions to `FIXED`, which only change how the network is computed and which parts learn."""
 
 
 def run_to_resume(parent: Path) -> Path:
-    """Return the newest run of an experiment that can go on.
+    """Return the newest run of an experiment that can be resumed.
 
     Raises:
-        MineStudioError: There is none in `parent`.
+        MineStudioError: There is no such run in `parent`.
     """
     from rllib_minestudio.experiments.tune_state import can_resume
 
@@ -62,18 +62,18 @@ def resumed_experiment(in_file: Experiment, folder: Path, overrides: Sequence[st
     """Return the experiment that a run was started with, changed by `--set`.
 
     Args:
-        in_file: The experiment as the file says now, without the command line's options.
+        in_file: The experiment as the file is now, without the command line's options.
         folder: The run's folder.
         overrides: The `--set` options.
 
     Raises:
-        CheckpointError: The folder does not tell what the run was started with.
-        InvalidOptionsError: Something is to change that cannot.
+        CheckpointError: The folder has no valid record of the run's start.
+        InvalidOptionsError: An override cannot be applied.
     """
     saved = read_run_record(folder).experiment
     body = {key: value for key, value in saved.items() if key != "name"}
     if in_file.algorithm_config is not None:
-        # Objects cannot be read back from YAML; the trials' own configs hold them.
+        # Objects cannot be read back from YAML; the trials' own configs contain them.
         body["config"] = {}
     try:
         changed = with_overrides(body, overrides)
@@ -87,24 +87,24 @@ def resumed_experiment(in_file: Experiment, folder: Path, overrides: Sequence[st
 def resumed_record(
     folder: Path, in_file: Experiment, experiment: Experiment, plan: Any, sets: Sequence[str]
 ) -> RunRecord:
-    """Report what is not as it was when the run was last started, and note the new start.
+    """Print what has changed since the run was last started, and return the record of this start.
 
     Args:
         folder: The run's folder.
-        in_file: The experiment as the file says now.
-        experiment: The experiment that the run goes on with.
-        plan: What became of that.
+        in_file: The experiment as the file is now.
+        experiment: The experiment that the run continues with.
+        plan: Its plan.
         sets: The `--set` options.
 
     Raises:
-        InvalidOptionsError: Something is to change that cannot.
+        InvalidOptionsError: An option would change that cannot.
     """
     from rllib_minestudio.experiments.plan import parse_search_space, searched_paths
 
     then = read_run_record(folder)
     now = describe(experiment)
     if experiment.algorithm_config is not None:
-        # The file may have been edited; only what the command line sets is applied.
+        # The file may have been edited; only the command line's changes are applied.
         keys = changed_keys(sets)
         now["config"] = {**then.experiment["config"], **{k: now["config"][k] for k in keys}}
     changes = differences(then.experiment, now)
@@ -117,7 +117,7 @@ def resumed_record(
 def _refuse_fixed(
     name: str, changes: Sequence[ChangedOption], searched: Sequence[tuple[Any, ...]]
 ) -> None:
-    """Refuse changes that would break the saved state, or make trials of a search alike."""
+    """Refuse changes that would break the saved state, or make the trials of a search equal."""
     fixed = {**FIXED, **{_dotted(path): "the trials differ in it" for path in searched}}
     problems = [
         f"{name}.{change.name}: cannot change from {change.then!r} to {change.now!r} in a run "
@@ -130,7 +130,7 @@ def _refuse_fixed(
 
 
 def _reason(name: str, fixed: Mapping[str, str]) -> str | None:
-    """Say why an option cannot change; None if it can."""
+    """Return why an option cannot change; None if it can."""
     if name in FREE:
         return None
     for path, reason in fixed.items():
@@ -144,16 +144,16 @@ def _dotted(path: tuple[Any, ...]) -> str:
 
 
 def changed_keys(sets: Sequence[str]) -> list[str]:
-    """List the options right below `config` that `--set` touches."""
+    """Return the options directly below `config` that `--set` changes."""
     keys = [rooted(override).partition("=")[0].split(".") for override in sets]
     return list(dict.fromkeys(key[1] for key in keys if key[0] == "config" and len(key) > 1))
 
 
 def config_change(plan: Any, sets: Sequence[str]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """Return what turns a saved trial's config into the one it goes on with."""
+    """Return a function from a saved trial's config to the one that it continues with."""
     touched = changed_keys(sets)
     if any(rooted(override).startswith("evaluation") for override in sets):
-        # The section is another way to write these options.
+        # The section is an alternative to these options.
         touched += [key for key in plan.space if key.startswith("evaluation_")]
     keys = [key for key in plan.space if key in touched]
 
@@ -161,7 +161,7 @@ def config_change(plan: Any, sets: Sequence[str]) -> Callable[[Mapping[str, Any]
         changed = dict(config)
         for key in keys:
             changed[key] = copy.deepcopy(plan.space[key])
-        for path in plan.searched:  # these stay what they are in this trial
+        for path in plan.searched:  # keep this trial's values
             if path[0] in keys:
                 _put(changed, path, value_at(config, path))
         return changed
@@ -174,7 +174,7 @@ def _put(tree: Any, path: Sequence[Any], value: Any) -> None:
 
 
 def _report(then: RunRecord, file_now: dict[str, Any], applied: Sequence[ChangedOption]) -> None:
-    """Print what is not as it was when the run was last started, and what that means."""
+    """Print what has changed since the run was last started, and the consequences."""
     now = RunRecord(file_now, {})
     rows = [(change, "applied") for change in applied]
     rows += [
@@ -196,13 +196,13 @@ def _report(then: RunRecord, file_now: dict[str, Any], applied: Sequence[Changed
         stdout.print(f"  {line}", markup=False)
 
 
-# ---------------------------------------------------------------------- what a run was started with
-# `experiment.yaml` in its folder, and what differs from it now.
+# ---------------------------------------------------------------------- the record of a run's start
+# `experiment.yaml` in its folder, and what has changed since.
 
 RUN_RECORD_FILE = "experiment.yaml"
 
 ABSENT = "(absent)"
-"""Stands in a table for an option that one side does not have."""
+"""Shown for an option that only one side has."""
 
 
 @dataclass(frozen=True)
@@ -210,11 +210,11 @@ class RunRecord:
     """The contents of `experiment.yaml`.
 
     Attributes:
-        file: The experiment as its file said, before the command line's options.
-        experiment: The experiment as it is run.
+        file: The experiment in its file, before the command line's options.
+        experiment: The experiment that is run.
         versions: Package -> version.
-        code: Where git knows it, the identity of this package and of the folder that the
-            command was started in (`provenance.code_identity`).
+        code: Identity, if known to git, of this package and of the working folder of the command
+            (`provenance.code_identity`).
         numerics: Revision of the learner's numerics (`provenance.NUMERICS`).
     """
 
@@ -226,7 +226,7 @@ class RunRecord:
 
 
 def code_identities() -> dict[str, Any]:
-    """Identify the code of this package and of the folder we are in."""
+    """Return the identity of the code of this package and of the working folder."""
     return {
         "rllib_minestudio": code_identity(Path(__file__).parent),
         "working_folder": code_identity(Path.cwd()),
@@ -249,23 +249,23 @@ def describe(experiment: Experiment) -> dict[str, Any]:
 
 
 def write_run_record(folder: Path, record: RunRecord) -> None:
-    """Save a record in a run's folder, replacing an older one atomically."""
+    """Write a record to a run's folder, replacing an older one atomically."""
     text = yaml.safe_dump(asdict(record), sort_keys=False, allow_unicode=True)
     write_whole(folder / RUN_RECORD_FILE, text)
 
 
 def read_run_record(folder: Path) -> RunRecord:
-    """Read what the run in `folder` was last started with.
+    """Read the record of the last start of the run in `folder`.
 
     Raises:
-        CheckpointError: There is no such record, or it is damaged.
+        CheckpointError: There is no record, or it is damaged.
     """
     file = folder / RUN_RECORD_FILE
     try:
         return RunRecord(**read_yaml(file))
     except OSError as error:
         raise CheckpointError(
-            f"{str(folder)!r} has no {RUN_RECORD_FILE}, so nothing tells what it was started with. "
+            f"{str(folder)!r} has no {RUN_RECORD_FILE}, so it is unknown what it was started with. "
             "Start a new run, from one of its checkpoints if need be."
         ) from error
     except (yaml.YAMLError, SmallFileError, TypeError) as error:
@@ -273,7 +273,7 @@ def read_run_record(folder: Path) -> RunRecord:
 
 
 class ChangedOption(NamedTuple):
-    """An option or version that is not what it was."""
+    """An option or version that has changed."""
 
     name: str
     then: Any
@@ -281,7 +281,7 @@ class ChangedOption(NamedTuple):
 
 
 def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[ChangedOption]:
-    """List what differs between two trees of plain data, by dotted path."""
+    """Return the differences between two trees of plain data, by dotted path."""
     old, new = dict(_leaves(then)), dict(_leaves(now))
     return [
         ChangedOption(name, old.get(name, ABSENT), new.get(name, ABSENT))

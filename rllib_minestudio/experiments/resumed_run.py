@@ -1,4 +1,4 @@
-"""Going on with a run: which of its trials do, from where, and handing them to Tune again."""
+"""Resuming a run: choosing the trials that continue, and handing them to Tune again."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from rllib_minestudio.foundation.console import stdout
 
 
 def anything_left(plan: Any, folder: Path) -> bool:
-    """Tell Tune which trials go on, by what lies on disk, and the user from where.
+    """Decide by the checkpoints on disk which trials continue, and tell Tune and the user.
 
     Args:
-        plan: What is run, a `tune_plan.Plan`.
+        plan: The `plan.Plan` of the run.
         folder: The run's folder.
 
     Returns:
-        Whether any trial goes on.
+        Whether any trial continues.
     """
     reached = StopAt(plan.stop)
     origins: list[SavedCheckpoint | None] = []
@@ -57,12 +57,12 @@ def anything_left(plan: Any, folder: Path) -> bool:
 
 
 def going_on(folder: Path, origins: Sequence[SavedCheckpoint | None], trials: int) -> str:
-    """Say where a run goes on.
+    """Return the message about where a run continues.
 
     Args:
-        folder: The run's.
-        origins: For each trial that goes on, from what; None for one without a checkpoint.
-        trials: How many there are.
+        folder: The run's folder.
+        origins: The checkpoint of each trial that continues; None for one without a checkpoint.
+        trials: Number of all trials.
     """
     if trials == 1 and origins and origins[0] is not None:
         return f"going on from {_place(origins[0])}: {origins[0].folder}"
@@ -77,7 +77,7 @@ def going_on(folder: Path, origins: Sequence[SavedCheckpoint | None], trials: in
 
 
 def nothing_left(folder: Path) -> str:
-    """Say that a run is at its end."""
+    """Return the message that a run has already ended."""
     return f"nothing to resume: {folder} has reached its end already; --stop sets another."
 
 
@@ -93,15 +93,15 @@ def go_on(
     sets: Sequence[str],
     run_options: Mapping[str, Any],
 ) -> Any:
-    """Let Tune go on with the trials of a run.
+    """Continue the trials of a run with Tune.
 
-    Not with `Tuner.restore`, which brings back the criteria to stop at and the callbacks of the
-    first start.
+    `Tuner.restore` is not used because it restores the stop criteria and callbacks of the first
+    start.
 
     Args:
-        plan: What is run.
+        plan: The plan of the run.
         folder: The run's folder.
-        callbacks: What watches it.
+        callbacks: Tune callbacks.
         sets: The `--set` options.
         run_options: Further arguments of `tune.run`.
     """
@@ -126,7 +126,7 @@ def go_on(
 
 
 def results_on_disk(plan: Any, folder: Path) -> Any:
-    """Return the results of a run that is at its end, as `fit` would have."""
+    """Return the results of a run that has ended, as `Tuner.fit` would."""
     analysis = tune.ExperimentAnalysis(str(folder))
     for trial in analysis.trials:
         catch_up(trial, Path(trial.path), plan.checkpoints.for_tune())

@@ -1,4 +1,4 @@
-"""Runs one planned experiment: Ray, Tune, and the summary at the end."""
+"""Running a planned experiment with Ray and Tune, and summarising it."""
 
 import json
 import math
@@ -16,7 +16,7 @@ from rllib_minestudio.foundation.processes import machine_cpus
 from rllib_minestudio.foundation.provenance import versions
 
 RANDOM_POLICY_FILE = "random_policy.json"
-"""Returns of the random policy, in the run's folder; a resumed run does not measure again."""
+"""File with the random policy's returns in the run's folder, which a resumed run reads."""
 
 
 def run(
@@ -25,17 +25,17 @@ def run(
     """Train one experiment and summarise it.
 
     Args:
-        plan: What to run, a `tune_plan.Plan`.
+        plan: The `plan.Plan` to run.
         folder: The run's folder.
-        resumed_with: None for a new run; the `--set` options of one that goes on.
-        verbose: Show what Ray and its workers print.
-        start: When the command began, by `time.monotonic`.
+        resumed_with: None for a new run; the `--set` options for a resumed one.
+        verbose: Show the output of Ray and its workers.
+        start: Start of the command, by `time.monotonic`.
 
     Returns:
         The exit status.
 
     Raises:
-        KeyboardInterrupt: It was interrupted; its checkpoints are saved.
+        KeyboardInterrupt: The run was interrupted; its checkpoints are saved.
     """
     from rllib_minestudio.experiments.full_disk import full_disk_named
 
@@ -65,17 +65,17 @@ def _train(
     verbose: bool,
     random_returns: Sequence[float],
 ) -> Any:
-    """Let Tune train, and return its ResultGrid.
+    """Train with Tune and return its ResultGrid.
 
     Raises:
-        KeyboardInterrupt: It was interrupted; its checkpoints are saved.
+        KeyboardInterrupt: The run was interrupted; its checkpoints are saved.
     """
     from rllib_minestudio.experiments.interrupt import SaveOnInterrupt
     from rllib_minestudio.experiments.resumed_run import go_on
     from rllib_minestudio.experiments.summary import tell_where_it_stopped
 
     interrupt = SaveOnInterrupt()
-    # Before Ray starts: they set environment variables.
+    # Built before Ray starts, since they set environment variables.
     callbacks = [*_callbacks(plan, random_returns), interrupt]
     with ray_session.ray_session(_cpus(plan), verbose) as nodes:
         if nodes is not None:
@@ -92,12 +92,12 @@ def _train(
 
 
 def require_resources(plan: Any, nodes: Sequence[Mapping[str, float]], where: str) -> None:
-    """Refuse a plan whose trials would wait without end for resources that do not exist.
+    """Refuse a plan whose trials would wait forever for resources that do not exist.
 
     Args:
-        plan: What to run.
+        plan: The plan.
         nodes: Resource -> amount, one mapping per machine.
-        where: What they are, for the message.
+        where: What the nodes are, for messages.
 
     Raises:
         InvalidOptionsError: A trial does not fit.
@@ -113,7 +113,7 @@ def require_resources_here(plan: Any) -> None:
     """Refuse a plan that this machine cannot run; too few CPUs only make it slow.
 
     Raises:
-        InvalidOptionsError: It lacks GPUs, or something else that a trial asks for.
+        InvalidOptionsError: The machine lacks GPUs or other resources that a trial requests.
     """
     from rllib_minestudio.experiments.resources import machine_gpus
 
@@ -137,7 +137,7 @@ def _cpus(plan: Any) -> int:
 
 
 def _callbacks(plan: Any, random_returns: Sequence[float]) -> list[Any]:
-    """Build what watches a run, in the order in which they are told."""
+    """Build a run's callbacks, in the order in which Tune calls them."""
     from rllib_minestudio.experiments.progress import LearningSigns, TrainingProgress
     from rllib_minestudio.experiments.sections import scheduled_end
     from rllib_minestudio.experiments.trackers import logger_callbacks
@@ -161,7 +161,7 @@ def _callbacks(plan: Any, random_returns: Sequence[float]) -> list[Any]:
 
 
 def _tuner(plan: Any, folder: Path, callbacks: list[Any]) -> Any:
-    """Build a new Tune run."""
+    """Build the Tuner of a new run."""
     from ray import tune
     from ray.tune.search import BasicVariantGenerator
 
@@ -198,7 +198,7 @@ def _sync_config() -> Any:
 
 
 def _run_options() -> dict[str, Any]:
-    """Return how Tune writes down and shows every run, new or resumed."""
+    """Return the options of saving and output, for new and resumed runs."""
     from ray import tune
 
     seconds = ray_session.SECONDS_BETWEEN_STATE_SAVES
@@ -206,7 +206,7 @@ def _run_options() -> dict[str, Any]:
 
 
 def random_policy_returns(plan: Any, folder: Path) -> list[float]:
-    """Return the random policy's episode returns, measured now or when the run began."""
+    """Return the random policy's episode returns, measured now or at the first start of the run."""
     episodes = plan.summary.random_policy_episodes
     file = folder / RANDOM_POLICY_FILE
     if file.is_file():
@@ -233,7 +233,7 @@ def random_policy_returns(plan: Any, folder: Path) -> list[float]:
 
 
 def _read_returns(file: Path) -> list[float]:
-    """Read what an earlier start of the run measured.
+    """Read the returns that an earlier start of the run measured.
 
     Raises:
         CheckpointError: The file is damaged.
@@ -243,5 +243,5 @@ def _read_returns(file: Path) -> list[float]:
         return [float(value) for value in returns]
     except (OSError, ValueError, TypeError) as error:
         raise CheckpointError(
-            f"{str(file)!r} is damaged: {error}. Remove it; it is measured anew."
+            f"{str(file)!r} is damaged: {error}. Remove it, and it is measured again."
         ) from error

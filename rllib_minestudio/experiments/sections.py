@@ -1,6 +1,6 @@
-"""Judges the small sections of an experiment: `stop`, `checkpoint_config`, `summary`, videos.
+"""Validation of an experiment's sections other than `config`.
 
-Each function appends one sentence per problem to `problems` and returns what is in order.
+Each function appends one sentence per problem to `problems` and returns the valid options.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ STOP_METRICS = (
     "env_runners/episode_return_mean",
     "env_runners/num_episodes_lifetime",
 )
-"""Metrics that every result holds, for messages; others below `METRIC_GROUPS` work too."""
+"""Metrics in every result, for messages; others below `METRIC_GROUPS` work too."""
 
 _COUNTS = ("training_iteration", "time_total_s", "num_env_steps_sampled_lifetime")
-"""Metrics that begin at 0 and rise."""
+"""Metrics that start at 0 and increase."""
 
 METRIC_GROUPS = (
     *("env_runners", "learners", "replay_buffer", "busy_fraction", "restarts", "evaluation"),
@@ -41,10 +41,10 @@ RLLIB_METRICS = {
     "timesteps_total": "num_env_steps_sampled_lifetime",
     "episodes_total": "env_runners/num_episodes_lifetime",
 }
-"""Metrics of RLlib's old API stack, and their names in the new one."""
+"""Metrics of RLlib's old API stack -> their names in the new one."""
 
 DEFAULT_SAVE_INTERVAL = 10
-"""Iterations; used where an experiment does not say otherwise, so that `--resume` finds some."""
+"""Default in iterations, so that `--resume` finds checkpoints."""
 
 
 _MOST_EPISODES = 100_000
@@ -69,7 +69,7 @@ class CheckpointOptions:
     checkpoint_at_end: bool = True
 
     def for_tune(self) -> tune.CheckpointConfig:
-        """Return what of it is Tune's to do."""
+        """Return the part that Tune carries out."""
         return tune.CheckpointConfig(
             checkpoint_frequency=self.save_interval,
             num_to_keep=self.num_to_keep,
@@ -91,7 +91,7 @@ class SummaryOptions:
 
 
 def stop_criteria(experiment: Experiment, problems: list[str]) -> dict[str, float]:
-    """Flatten the stop criteria (`env_runners: {x: 1}` is `env_runners/x: 1`) and judge them."""
+    """Flatten (`env_runners: {x: 1}` is `env_runners/x: 1`) and validate the stop criteria."""
     stop: dict[str, float] = {}
     for metric, value in _flattened(experiment.stop).items():
         path = f"{experiment.name}.stop.{metric}"
@@ -120,7 +120,7 @@ def _flattened(tree: Mapping[Any, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def checkpoint_options(experiment: Experiment, problems: list[str]) -> CheckpointOptions:
-    """Fill in the defaults of the checkpoint options and judge them."""
+    """Validate the checkpoint options and fill in defaults."""
     path = f"{experiment.name}.checkpoint_config"
     valid = [field.name for field in dataclasses.fields(CheckpointOptions)]
     known: dict[str, Any] = {}
@@ -130,7 +130,7 @@ def checkpoint_options(experiment: Experiment, problems: list[str]) -> Checkpoin
             problems.append(unknown_name("key", str(key), valid, path))
         elif name in known:
             problems.append(
-                f"{path}: save_interval and {TUNES_SAVE_INTERVAL} are one; say it once."
+                f"{path}: save_interval and {TUNES_SAVE_INTERVAL} are the same option; give one."
             )
         elif rule := _broken_rule(name, value):
             problems.append(broken_rule(f"{path}.{key}", value, f"must be {rule}"))
@@ -143,7 +143,7 @@ def checkpoint_options(experiment: Experiment, problems: list[str]) -> Checkpoin
 
 
 def _broken_rule(name: str, value: Any) -> str | None:
-    """Return the rule that a checkpoint option breaks, if it does."""
+    """Return the rule that a checkpoint option breaks, or None."""
     if name == "checkpoint_at_end":
         return None if isinstance(value, bool) else "true or false"
     if value is None and name in _MAY_BE_NULL:
@@ -154,7 +154,7 @@ def _broken_rule(name: str, value: Any) -> str | None:
 def video_interval(
     experiment: Experiment, checkpoints: CheckpointOptions, problems: list[str]
 ) -> int | None:
-    """Judge `record_video_interval`: the agent filmed is that of a checkpoint."""
+    """Validate `record_video_interval`; videos are filmed with checkpoints."""
     interval, path = experiment.record_video_interval, f"{experiment.name}.record_video_interval"
     if interval is None:
         return None
@@ -166,19 +166,19 @@ def video_interval(
 
 
 def _multiple_problem(path: str, interval: int, checkpoints: CheckpointOptions) -> list[str]:
-    """Complain about an interval at which there is no checkpoint."""
+    """Return a problem if an interval is not a multiple of the checkpoint interval."""
     save_interval = checkpoints.save_interval
     if save_interval and interval % save_interval == 0:
         return []
     rule = (
-        f"must be a multiple of checkpoint_config.save_interval={save_interval}, since it is "
-        "checkpoints that are taken"
+        f"must be a multiple of checkpoint_config.save_interval={save_interval}, since it "
+        "applies to saved checkpoints"
     )
     return [broken_rule(path, interval, rule)]
 
 
 def summary_options(experiment: Experiment, problems: list[str]) -> SummaryOptions:
-    """Fill in the defaults of the summary's options and judge them."""
+    """Validate the summary's options and fill in defaults."""
     path = f"{experiment.name}.summary"
     valid = [field.name for field in dataclasses.fields(SummaryOptions)]
     for key, value in experiment.summary.items():
@@ -191,12 +191,12 @@ def summary_options(experiment: Experiment, problems: list[str]) -> SummaryOptio
 
 
 def is_count(value: Any, least: int) -> bool:
-    """Return whether `value` is an int of at least `least`; a bool is not."""
+    """Return whether `value` is an int (not a bool) of at least `least`."""
     return is_integer(value) and value >= least
 
 
-# ----------------------------------------------------------------- the `scheduler` of an experiment
-# Which of a search's trials are stopped early.
+# -------------------------------------------------------------------------- the section `scheduler`
+# Decides which trials of a search are stopped early.
 #
 #     scheduler: {asha: {grace_period: 20000, max_t: 100000, reduction_factor: 3}}
 #
@@ -205,21 +205,20 @@ def is_count(value: Any, least: int) -> bool:
 
 
 class _SkipsUnmeasured:
-    """Lets trials train on whose results lack the metric, as before their first episode has ended.
+    """A mixin that lets trials continue until their results contain the metric.
 
-    Tune's own schedulers would fail, or compare a NaN. Nothing is said of such a trial, and it is
-    compared as soon as there is something to compare.
+    Before any episode has ended, Tune's own schedulers would fail, or compare NaN.
     """
 
     def on_trial_result(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> str:
-        """Judge a result, if it holds the metric."""
+        """Pass a result to the scheduler if it contains the metric."""
         if self._is_measured(result):
             decision: str = super().on_trial_result(tune_controller, trial, result)  # type: ignore[misc]
             return decision
         return str(TrialScheduler.CONTINUE)
 
     def on_trial_complete(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> None:
-        """Note a trial's last result, if it holds the metric."""
+        """Pass a trial's last result to the scheduler if it contains the metric."""
         if self._is_measured(result):
             super().on_trial_complete(tune_controller, trial, result)  # type: ignore[misc]
 
@@ -265,23 +264,23 @@ class _MedianStopping(_SkipsUnmeasured, MedianStoppingRule):
 
 
 SCHEDULERS = {"asha": _ASHA, "median_stopping_rule": _MedianStopping}
-"""Those that only stop trials; none that pauses them or changes their options on the way."""
+"""Schedulers that only stop trials; none that pauses them or changes their options."""
 
 CONFIG_GROUP = "config"
-"""Results hold the trial's options, too, below this name."""
+"""Group of a result that contains the trial's options."""
 
 DEFAULTS = {"time_attr": ENV_STEPS, "metric": RETURN, "mode": "max"}
 
 
 def scheduler_options(experiment: Experiment, problems: list[str]) -> dict[str, Any]:
-    """Judge the section.
+    """Validate the section `scheduler`.
 
     Args:
-        experiment: Its `scheduler` is judged.
+        experiment: The experiment.
         problems: Receives one sentence per problem.
 
     Returns:
-        What `make_scheduler` takes: a name and its arguments; empty for no scheduler.
+        Name -> arguments, for `make_scheduler`; empty for no scheduler.
     """
     section, path = experiment.scheduler, f"{experiment.name}.scheduler"
     if not section:
@@ -318,7 +317,7 @@ def scheduler_options(experiment: Experiment, problems: list[str]) -> dict[str, 
 
 
 def _metric_problem(arguments: dict[str, Any], path: str) -> str | None:
-    """Complain about a metric that no result ever holds: its trials would never be compared."""
+    """Return a problem if no result has the metric, since trials would never be compared."""
     for name in ("metric", "time_attr"):
         metric = arguments.get(name)
         group, slash, _ = str(metric).partition("/")
@@ -329,7 +328,7 @@ def _metric_problem(arguments: dict[str, Any], path: str) -> str | None:
 
 
 def scheduled_end(options: dict[str, Any]) -> dict[str, float]:
-    """Return metric -> value at which a trial ends that is never behind; empty if none is set."""
+    """Return metric -> value at which the scheduler ends even the best trials; empty if unset."""
     for arguments in options.values():
         if "max_t" in arguments:
             return {arguments.get("time_attr", ENV_STEPS): arguments["max_t"]}
@@ -337,26 +336,25 @@ def scheduled_end(options: dict[str, Any]) -> dict[str, float]:
 
 
 def make_scheduler(options: dict[str, Any]) -> Any | None:
-    """Build Tune's scheduler out of what `scheduler_options` returned; None for none."""
+    """Build Tune's scheduler from the result of `scheduler_options`; None if it is empty."""
     if not options:
         return None
     ((name, arguments),) = options.items()
     return SCHEDULERS[name](**{**DEFAULTS, **arguments})
 
 
-# -------------------------------------------------------- the section `evaluation` of an experiment
-# How the agent is evaluated while it is trained.
+# ------------------------------------------------------------------------- the section `evaluation`
+# Decides how the agent is evaluated during training.
 #
 #     evaluation:
 #       interval: 50                        # iterations between two evaluations
 #       episodes: 20
-#       workers: 1                          # env runners of its own; 0 plays in the driver
-#       parallel: true                      # beside the next iteration, not before it
+#       workers: 1                          # separate env runners; 0 plays in the driver
+#       parallel: true                      # during the next iteration, not before it
 #       filter: kill_entity:cow>=3          # what counts as a success
 #       record: true                        # or options of the recorder, such as {overlay: true}
 #
-# It is another way to write RLlib's `evaluation_...` options and `evaluation_options` of the
-# config.
+# It is an alternative to RLlib's `evaluation_...` options and `evaluation_options` in `config`.
 
 RLLIB_NAMES = {
     "interval": "evaluation_interval",
@@ -364,15 +362,15 @@ RLLIB_NAMES = {
     "workers": "evaluation_num_env_runners",
     "parallel": "evaluation_parallel_to_training",
 }
-"""Keys of the section that RLlib has options for."""
+"""Keys of the section -> RLlib's options."""
 
 _DETERMINISTIC = "deterministic"
 
 
 def with_evaluation(experiment: Experiment, problems: list[str]) -> dict[str, Any]:
-    """Return the experiment's `config` with what the section `evaluation` says.
+    """Return the experiment's `config`, merged with the section `evaluation`.
 
-    Appends one sentence per problem to `problems`; values are judged with the config.
+    Appends one sentence per problem to `problems`; values are validated with the config.
     """
     from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
 
@@ -390,9 +388,11 @@ def with_evaluation(experiment: Experiment, problems: list[str]) -> dict[str, An
         else:
             problems.append(unknown_name("key", str(key), (*RLLIB_NAMES, *own), path))
     if experiment.evaluation and "interval" not in experiment.evaluation:
-        problems.append(f"{path}.interval: say every how many iterations to evaluate, such as 50.")
+        problems.append(
+            f"{path}.interval: give the number of iterations between evaluations, such as 50."
+        )
     if options:
         said["evaluation_options"] = options
     twice = [name for name in said if name in experiment.config]
-    problems += [f"{path}: config.{name} says the same; say it once." for name in twice]
+    problems += [f"{path}: config.{name} is the same option; give one." for name in twice]
     return {**experiment.config, **said}

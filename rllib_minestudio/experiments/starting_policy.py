@@ -1,4 +1,4 @@
-"""The policy that training would start from: an experiment file's weights, untouched."""
+"""The untrained policy of an experiment file, with the weights that training would start from."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def load_starting_policy(path: Path, overrides: Sequence[str] = ()) -> LoadedPol
 
     Args:
         path: A file with one experiment, without searches.
-        overrides: `key=value`, changes of the experiment, as with `rllib train file`.
+        overrides: `key=value` changes of the experiment, as in `rllib train file`.
 
     Raises:
-        InvalidOptionsError: It holds several, or a search, or options that are wrong.
-        ExperimentFileError: It is missing or not readable.
+        InvalidOptionsError: The file contains several experiments, a search, or wrong options.
+        ExperimentFileError: The file is missing or not readable.
     """
     experiments = load_experiments(path, overrides)
     plans = [make_plan(experiment) for experiment in experiments]
@@ -35,7 +35,7 @@ def load_starting_policy(path: Path, overrides: Sequence[str] = ()) -> LoadedPol
     config = playing_config(plans[0].example)
     spaces = config.known_spaces() or _spaces_of_env(config)
     module = config.policy_class(**spaces, model_config=config.model_config)
-    # The sizes in full: from here on the weights that may have decided them are not looked at.
+    # All sizes in full, since the weights that may have decided them are not read again.
     config.training(model=module.model_config)
     weights = module.get_state()
     identity = {"checkpoint": str(path), "weights": weights_digest(weights)}
@@ -43,7 +43,7 @@ def load_starting_policy(path: Path, overrides: Sequence[str] = ()) -> LoadedPol
 
 
 def _spaces_of_env(config: MineStudioPPOConfig) -> dict[str, gym.Space]:
-    """Build the environment to learn its spaces, where nothing else tells them."""
+    """Build the environment to get its spaces."""
     env = make_env(config)
     try:
         return {"observation_space": env.observation_space, "action_space": env.action_space}

@@ -1,4 +1,4 @@
-"""What a run leaves behind: the numbers, the best checkpoint, a learning curve and a video."""
+"""The summary of a run: its numbers, the best checkpoint, a learning curve and a video."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def summarize(
     """Print and save the summary of a finished run.
 
     Args:
-        plan: What was run, a `tune_plan.Plan`.
-        folder: The run's folder; `summary.json` and the pictures go there.
+        plan: The `plan.Plan` of the run.
+        folder: The run's folder, where `summary.json`, the curve and the video are written.
         results: Tune's ResultGrid.
         random_returns: Episode returns of the random policy on the same task; may be empty.
-        seconds: How long the command has been running.
+        seconds: Duration of the command so far.
 
     Returns:
         The exit status: 1 if any trial failed, else 0.
@@ -65,7 +65,7 @@ def summarize(
         "curve": None,
         "video": None,
     }
-    # The numbers first: whatever goes wrong with a picture, they are there.
+    # Save the numbers first, in case the curve or the video fails.
     _save(summary, folder)
     summary["curve"] = _draw_curve(plan, folder, trials, random_mean)
     summary["video"] = _record_video(plan, folder, best)
@@ -79,10 +79,10 @@ def summarize(
 
 
 def tell_where_it_stopped(folder: Path, results: Any) -> None:
-    """Say what an interrupted run has saved, and how to go on with it.
+    """Print what an interrupted run has saved, and how to resume it.
 
     Args:
-        folder: The run's.
+        folder: The run's folder.
         results: Tune's ResultGrid.
     """
     saved = [result for result in results if result.checkpoint is not None]
@@ -92,12 +92,12 @@ def tell_where_it_stopped(folder: Path, results: Any) -> None:
         place = f"iteration {iteration:.0f}, {metric(numbers, ENV_STEPS) or 0:,.0f} steps"
         stdout.print(f"saved: {place}: {result.checkpoint.path}")
     if not saved:
-        stdout.print(f"no iteration was trained, so that there is no checkpoint: {folder}")
-    stdout.print("--resume goes on with it.")
+        stdout.print(f"no iteration was trained, so there is no checkpoint: {folder}")
+    stdout.print("--resume continues the run.")
 
 
 def _saved_result(result: Any) -> Mapping[str, Any]:
-    """Return the result that a trial's checkpoint is of; RLlib's own do not tell, and it is new."""
+    """Return the result recorded in a trial's checkpoint; RLlib's own algorithms record none."""
     try:
         return read_record(Path(result.checkpoint.path)).result
     except CheckpointError:
@@ -109,7 +109,7 @@ def _save(summary: dict[str, Any], folder: Path) -> None:
 
 
 def _trial_facts(plan: Any, result: Any) -> dict[str, Any]:
-    """Collect one trial's settings and final numbers, ready for JSON."""
+    """Return one trial's settings and final numbers, ready for JSON."""
     steps = metric(result.metrics, ENV_STEPS)
     return {
         "settings": _settings(plan, result),
@@ -126,13 +126,13 @@ def _trial_facts(plan: Any, result: Any) -> dict[str, Any]:
 
 
 def _best_checkpoint(trial_folder: Path) -> str | None:
-    """Return the path of the trial's best checkpoint by return, if there is one."""
+    """Return the path of the trial's best checkpoint by return, or None."""
     path = trial_folder / BEST
     return str(path) if path.exists() else None
 
 
 def _settings(plan: Any, result: Any) -> dict[str, Any]:
-    """Return the searched settings of a trial by their dotted names; "-" if it has no result."""
+    """Return a trial's searched settings by their dotted names; "-" if it has no result."""
     return {
         ".".join(map(str, path)): value_at(result.config, path) if result.config else "-"
         for path in plan.searched
@@ -145,7 +145,7 @@ def _mean_return(result: Any) -> float:
 
 
 def _last_return(result: Any) -> float | None:
-    """Return the newest mean return; not every iteration has one, where few of them play."""
+    """Return the newest mean return, which need not be in the last iteration's result."""
     history = read_history(Path(result.path))
     returns = (metric(line, RETURN) for line in reversed(history))
     return next((value for value in returns if value is not None), None)
@@ -154,7 +154,7 @@ def _last_return(result: Any) -> float | None:
 def _draw_curve(
     plan: Any, folder: Path, trials: Sequence[Any], random_mean: float | None
 ) -> str | None:
-    """Draw the trials' learning curves; None if no episode ended."""
+    """Draw the trials' learning curves and return the file; None if no episode has ended."""
     path = folder / "learning_curve.png"
     told_apart = [(Path(result.path), _settings(plan, result)) for result in trials]
     window = int(plan.example.metrics_num_episodes_for_smoothing)
@@ -165,14 +165,14 @@ def _draw_curve(
 
 
 def _highest_return(config: Any) -> float | None:
-    """Return what the task pays at most, if it is one of callbacks."""
+    """Return the highest possible return of a task made of callbacks, if known."""
     if not isinstance(config.env, type) or not issubclass(config.env, MineStudioEnv):
         return None
     return highest_return(config.env_config.get("callbacks") or ())
 
 
 def _record_video(plan: Any, folder: Path, result: Any) -> str | None:
-    """Film the best trial's agent; None if there is nothing to film."""
+    """Film the best trial's agent and return the file; None if there is nothing to film."""
     if not plan.summary.video_episodes or result.checkpoint is None:
         return None
     from rllib_minestudio.experiments.environment import make_env
@@ -189,7 +189,7 @@ def _record_video(plan: Any, folder: Path, result: Any) -> str | None:
 
 
 def _print_trials(plan: Any, trials: Sequence[Any]) -> None:
-    """Print a table of trials, best first, those that failed without a result included."""
+    """Print a table of all trials, best first, including those that failed without a result."""
     table = Table(title=f"{plan.name}: {len(trials)} trials", title_justify="left")
     names = [".".join(map(str, path)) for path in plan.searched] or ["trial"]
     for name in names:
@@ -211,7 +211,7 @@ def _print_trials(plan: Any, trials: Sequence[Any]) -> None:
 
 
 def _print_seeds(plan: Any, trials: Sequence[Any]) -> None:
-    """Print mean and range over the seeds, if nothing but these tells the trials apart."""
+    """Print mean and range over the seeds, if only the seed is searched."""
     returns = [mean for result in trials if (mean := _last_return(result)) is not None]
     if plan.searched != [(SEED,)] or len(returns) < 2:
         return
@@ -223,14 +223,14 @@ def _print_seeds(plan: Any, trials: Sequence[Any]) -> None:
 
 
 def _print_failed(plan: Any, failed: Sequence[Any], results: Sequence[Any]) -> None:
-    """Say how many trials failed, if any did."""
+    """Print how many trials failed, if any."""
     if failed:
         what = "the trial" if len(results) == 1 else f"{len(failed)} of {len(results)} trials"
-        stderr.print(f"{plan.name}: {what} failed; --resume goes on with what was saved")
+        stderr.print(f"{plan.name}: {what} failed; --resume continues from what was saved")
 
 
 def _over(plan: Any, facts: dict[str, Any]) -> str:
-    """Say over which episodes a trial's mean return goes."""
+    """Return which episodes a trial's mean return averages, in words."""
     if facts["episodes"] is None:
         return "when the policy last played"
     window = int(plan.example.metrics_num_episodes_for_smoothing)
@@ -240,7 +240,7 @@ def _over(plan: Any, facts: dict[str, Any]) -> str:
 def _print_best(
     plan: Any, best: Any, summary: dict[str, Any], random_mean: float | None, seconds: float
 ) -> None:
-    """Print the closing lines: the return beside the random policy's, and where things are."""
+    """Print the closing lines: the return compared with the random policy's, and the files."""
     facts = summary["best"]
     mean = facts["mean_return"]
     stdout.print()
@@ -268,20 +268,20 @@ def _print_best(
 
 
 def _print_error(result: Any) -> None:
-    """Print what went wrong in a trial, and where to look."""
+    """Print a trial's error, and where the full one is."""
     stderr.print(f"A trial failed: {_gist(result)}", style="red", markup=False)
-    stderr.print(f"The whole story is in {Path(result.path) / 'error.txt'}; --verbose tells more.")
+    stderr.print(f"The full error is in {Path(result.path) / 'error.txt'}; --verbose shows more.")
 
 
 def _gist(result: Any) -> str | None:
-    """Return the last line of a trial's error, which says what went wrong; None without one."""
+    """Return the last line of a trial's error, which contains the reason; None without an error."""
     if result.error is None:
         return None
     lines = [line for line in str(result.error).splitlines() if line.strip()]
     return lines[-1] if lines else repr(result.error)
 
 
-# ---------------------------- the learning curves of a run's trials, read from what Tune wrote down
+# --------------------------------------------- learning curves of a run's trials, from Tune's files
 
 SEED = "seed"
 
@@ -294,21 +294,20 @@ def draw_curves(
     window: int,
     highest_possible: float | None = None,
 ) -> bool:
-    """Draw a curve per trial; those that differ in their seed only become one with a band.
+    """Draw a curve per trial; trials that differ only in their seed become one curve with a band.
 
-    A trial that is alone has a band too: from the lowest to the highest return of the episodes that
-    its mean is of.
+    The band of a single trial spans the lowest and highest return of the averaged episodes.
 
     Args:
-        title: Of the picture.
-        trials: The folder of each, and the settings that tell it from the others.
-        path: Where the picture goes.
+        title: Title of the plot.
+        trials: Folder and searched settings of each trial.
+        path: The file to write.
         random_policy: Mean return of the random policy, if known.
-        window: Of how many of the last episodes the returns are means.
+        window: Number of recent episodes that each return averages.
         highest_possible: Return that no episode exceeds, if known.
 
     Returns:
-        Whether there was anything to draw: an episode that ended.
+        Whether there was anything to draw, that is, an episode that ended.
     """
     groups: dict[tuple[str, int], list[LearningCurve]] = {}
     for number, (folder, settings) in enumerate(trials):
@@ -326,7 +325,7 @@ def draw_curves(
 
 
 def _points(trial_folder: Path) -> list[tuple[float, float, float, float]]:
-    """Read (steps, mean, lowest, highest return of recent episodes) of each iteration."""
+    """Return (steps, mean, lowest, highest return of recent episodes) of each iteration."""
     names = (ENV_STEPS, RETURN, LOWEST_RETURN, HIGHEST_RETURN)
     lines = [[metric(result, name) for name in names] for result in read_history(trial_folder)]
     return [
@@ -337,7 +336,7 @@ def _points(trial_folder: Path) -> list[tuple[float, float, float, float]]:
 
 
 def _curve_of(runs: Sequence[LearningCurve], is_alone: bool) -> LearningCurve:
-    """Put runs that differ by chance together; one run keeps its band only if it is alone."""
+    """Combine runs that differ only by chance; a single run keeps its band only without others."""
     label = runs[0].label
     if len(runs) > 1:
         return mean_and_range(f"{label}, {len(runs)} seeds: mean and range", runs)
@@ -353,9 +352,9 @@ def _label(settings: Mapping[str, Any]) -> str:
 def read_history(trial_folder: Path) -> list[dict[str, Any]]:
     """Read the results of a trial from its `result.json`, one per iteration.
 
-    Its `progress.csv` has only the columns of the first result, in which no episode may have
-    ended yet. Iterations that were repeated after a crash count as they went the last time; a
-    last line that the crash cut off is left out.
+    `progress.csv` has only the columns of the first result, in which no episode may have ended yet.
+    Of iterations repeated after a crash, the last result counts; a line that the crash cut off is
+    ignored.
     """
     file = trial_folder / "result.json"
     by_iteration: dict[int, dict[str, Any]] = {}

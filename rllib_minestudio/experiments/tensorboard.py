@@ -1,4 +1,4 @@
-"""TensorBoard through Tune's logger, with videos as the moving pictures that it can show."""
+"""Logging to TensorBoard through Tune's logger, with videos as GIFs."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ TAG = "videos/agent"
 
 EVERY_NTH_FRAME = 4
 GIF_FRAMES_PER_SECOND = 5
-"""A twentieth of a second per frame of the game is 5 per second when every fourth is shown."""
+"""The game's 20 frames per second, of which every fourth is shown."""
 
 MAX_FRAMES = 150
 
 
 class TensorBoard(TBXLoggerCallback):
-    """Writes every number of a result to the trial's event file, and the agent's videos."""
+    """A logger that writes all numbers of a result, and the agent's videos, to an event file."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class TensorBoard(TBXLoggerCallback):
 
 
 def _gif_summary(video: Path) -> Any:
-    """Return a video as TensorBoard's summary of a picture; its pictures may be moving ones."""
+    """Return a video as an image summary of TensorBoard, which may be an animated GIF."""
     from tensorboardX.proto.summary_pb2 import Summary
 
     frames = _some_frames(video)

@@ -1,12 +1,12 @@
-"""Where results go besides the run's folder: TensorBoard, Weights & Biases, MLflow.
+"""The section `trackers`: logging to TensorBoard, Weights & Biases, and MLflow.
 
     trackers:
       tensorboard: true                 # the default
       wandb: {project: cows, group: lr, name: first, mode: offline}
       mlflow: {tracking_uri: http://localhost:5000, experiment_name: cows}
 
-Everything is judged before a run starts: names, types, whether the package is installed, and, for
-W&B, whether this machine is logged in.
+Everything is validated before a run starts: names, types, whether the package is installed, and,
+for W&B, whether this machine is logged in.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from rllib_minestudio.foundation.options import broken_rule, not_a_choice, unkno
 TRACKERS = ("tensorboard", "wandb", "mlflow")
 
 FIRST_WITHOUT_FOLDERS = Version("3.13.0rc0")
-"""Since then MLflow refuses `file:///...`, and a plain path, when it is first used."""
+"""First MLflow version that refuses `file:///...` and plain paths at first use."""
 
 ALLOW_FOLDERS = "MLFLOW_ALLOW_FILE_STORE"
-"""MLflow's environment variable that lets it write to a folder nevertheless."""
+"""MLflow's environment variable that still allows it to write to a folder."""
 
 
 def tracker_problems(options: Mapping[str, Any], path: str) -> list[str]:
-    """Return one sentence per thing that is wrong with a `trackers` section.
+    """Return one sentence per problem of a `trackers` section.
 
     Args:
         options: The section.
@@ -78,7 +78,7 @@ def _is_offline(options: Mapping[str, Any]) -> bool:
 
 
 def _is_logged_in() -> bool:
-    """Look for W&B's key where Ray and wandb look for it; never ask for it."""
+    """Return whether W&B's key is found where Ray and wandb look for it, without a prompt."""
     if os.environ.get("WANDB_API_KEY"):
         return True
     import wandb
@@ -96,7 +96,7 @@ def _mlflow_problems(options: Mapping[str, Any], path: str) -> list[str]:
 
 
 def _folder_problems(options: Mapping[str, Any], path: str) -> list[str]:
-    """Complain about folders where this MLflow wants a database or a server."""
+    """Return problems of folders where this MLflow version needs a database or a server."""
     import mlflow
 
     if Version(mlflow.__version__) < FIRST_WITHOUT_FOLDERS:
@@ -119,15 +119,15 @@ def _folder_problems(options: Mapping[str, Any], path: str) -> list[str]:
 def logger_callbacks(
     options: Mapping[str, Any], identity: Mapping[str, Any], many_trials: bool
 ) -> list[LoggerCallback]:
-    """Build the loggers of a run; Tune's own two, which resuming reads, are always among them.
+    """Build a run's loggers, always including Tune's CSV and JSON loggers, which resuming reads.
 
-    Sets the environment variables that keep Tune from adding others, and that tell W&B's process
-    of its mode: call it before Ray starts.
+    Call this before Ray starts: it sets environment variables that keep Tune from adding other
+    loggers, and that pass W&B its mode.
 
     Args:
-        options: The `trackers` section, found to be in order.
-        identity: Versions and code, to be stored with each W&B run's config.
-        many_trials: Whether the run has more than one, so that their names must differ.
+        options: The validated `trackers` section.
+        identity: Versions and code, stored with each W&B run's config.
+        many_trials: Whether the run has several trials, whose names must differ.
     """
     os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"
     loggers: list[LoggerCallback] = [CSVLoggerCallback(), JsonLoggerCallback()]
@@ -146,7 +146,7 @@ def logger_callbacks(
     return loggers
 
 
-# -------------------------------------------------------- the options of the trackers that have any
+# ------------------------------------------------------------------------ options of W&B and MLflow
 
 WANDB_MODES = ("online", "offline", "disabled")
 
@@ -206,10 +206,10 @@ class MlflowOptions:
 
 
 def option_problems(options: Mapping[str, Any], declared: type, path: str) -> list[str]:
-    """Return one sentence per option that does not exist or is of the wrong kind.
+    """Return one sentence per option that does not exist or has the wrong type.
 
     Args:
-        options: As the user wrote them.
+        options: The user's options.
         declared: `WandbOptions` or `MlflowOptions`.
         path: Their section, for messages.
     """
@@ -224,6 +224,6 @@ def option_problems(options: Mapping[str, Any], declared: type, path: str) -> li
 
 
 def _kind(hint: Any) -> type:
-    """Return the class that values have which are not null."""
+    """Return the class of values other than None."""
     (kind,) = (kind for kind in get_args(hint) or (hint,) if kind is not type(None))
     return get_origin(kind) or kind

@@ -1,6 +1,7 @@
 """`rllib train file`: from an experiment file to trained agents and a summary.
 
-The file is read and judged (`reading`), run or resumed (`running`), and summarised (`outputs`).
+The file is read (`file`) and validated (`plan`), run (`run`) or resumed (`resume`), and summarised
+(`summary`).
 """
 
 import os
@@ -40,11 +41,11 @@ from rllib_minestudio.foundation.processes import machine_cpus
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingRequest:
-    """What is to be trained, and how the command line changes what the file says.
+    """A request to train an experiment file, with the command line's changes.
 
     Attributes:
-        kept: Name -> text of files that a new run's folder is to hold: the experiment file itself
-            and what it was translated from, where it was made for this run only.
+        kept: Name -> text of files to store in a new run's folder: the experiment file and its
+            source, if it was translated for this run only.
     """
 
     file: Path = option(
@@ -101,8 +102,8 @@ class Run:
     """An experiment that was run.
 
     Attributes:
-        plan: What was run, a `tune_plan.Plan`.
-        folder: What it left.
+        plan: Its `plan.Plan`.
+        folder: The folder of its results.
         status: 0 if every trial trained to its end, else 1.
     """
 
@@ -114,14 +115,11 @@ class Run:
 def train(request: TrainingRequest) -> int:
     """Run the experiments of a file one after the other.
 
-    Args:
-        request: What is to be trained.
-
     Returns:
         The exit status: 0 if every trial trained to its end, else 1.
 
     Raises:
-        MineStudioError: The file, an option, or the folder to resume from is not in order.
+        MineStudioError: The file, an option, or the folder to resume from is invalid.
     """
     start = time.monotonic()
     _prepare(request)
@@ -132,13 +130,10 @@ def train(request: TrainingRequest) -> int:
 
 
 def train_experiments(request: TrainingRequest) -> list[Run]:
-    """Run the experiments of a YAML file, and say where each has left its results.
-
-    Args:
-        request: What is to be trained.
+    """Run the experiments of a YAML file, and return their plans and results folders.
 
     Raises:
-        MineStudioError: As `train`.
+        MineStudioError: See `train`.
     """
     start = time.monotonic()
     _prepare(request)
@@ -146,7 +141,7 @@ def train_experiments(request: TrainingRequest) -> list[Run]:
 
 
 def _prepare(request: TrainingRequest) -> None:
-    """Set what Ray's processes inherit; nothing has imported Ray yet."""
+    """Set what Ray's processes inherit, before anything imports Ray."""
     if request.address:
         os.environ["RAY_ADDRESS"] = request.address
     ray_session.set_environment()
@@ -155,7 +150,7 @@ def _prepare(request: TrainingRequest) -> None:
 
 def _run_all(request: TrainingRequest, start: float) -> list[Run]:
     in_file = load_experiments(request.file)
-    # A file that was made for this run lies where nobody will look for it.
+    # Users would not look for a file that was made for this run only.
     shown = request.file.name if request.kept else request.file
     stdout.print(f"checking {shown} ...")  # loading Ray takes a few seconds
     jobs = _jobs(in_file, request)
@@ -175,7 +170,7 @@ def _run_all(request: TrainingRequest, start: float) -> list[Run]:
 
 @dataclass(frozen=True)
 class Job:
-    """A planned experiment, the folder of its run, and what is noted there about it."""
+    """A planned experiment, the folder of its run, and the record to store there."""
 
     plan: Any
     folder: Path
@@ -206,7 +201,7 @@ def _jobs(in_file: list[Experiment], request: TrainingRequest) -> list[Job]:
             record = resumed_record(folder, file, experiment, plan, request.overrides)
         else:
             record = RunRecord(describe(file), describe(experiment))
-        if not os.environ.get("RAY_ADDRESS"):  # a cluster is looked at once it is joined
+        if not os.environ.get("RAY_ADDRESS"):  # a cluster's resources are checked after joining it
             require_resources_here(plan)
         jobs.append(Job(plan, folder, record))
     return jobs
@@ -218,7 +213,7 @@ def _parent(request: TrainingRequest, experiment: Experiment) -> Path:
 
 
 def _apply_options(experiments: list[Experiment], request: TrainingRequest) -> None:
-    """Lay the command line's options over what the file says."""
+    """Apply the command line's options to the experiments."""
     stop = parse_assignments(request.stop, "--stop")
     for experiment in experiments:
         experiment.stop.update(stop)
@@ -232,10 +227,10 @@ def _apply_options(experiments: list[Experiment], request: TrainingRequest) -> N
 
 
 def _search_seeds(experiment: Experiment, count: int) -> None:
-    """Make every trial of an experiment one per seed.
+    """Add a grid search over `count` seeds to an experiment.
 
     Raises:
-        InvalidOptionsError: The experiment searches seeds already.
+        InvalidOptionsError: The experiment's seed is not a number, for instance a search.
     """
     first = experiment.config.get("seed", getattr(experiment.algorithm_config, "seed", None)) or 0
     if not is_integer(first):
@@ -261,7 +256,7 @@ def _validated(experiments: list[Experiment], verbose: bool) -> list[Any]:
 
 
 def _run_own_tuner(tuner: Any, request: TrainingRequest) -> int:
-    """Run the Tuner that a Python file defines, as it is."""
+    """Run the Tuner that a Python file defines, unchanged."""
     given = [
         option
         for option, value in (

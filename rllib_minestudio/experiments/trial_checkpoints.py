@@ -1,7 +1,7 @@
-"""Keeps the best checkpoint of a trial and every so many-th, as `checkpoints.trial_folder` has it.
+"""Keeping the best checkpoint of a trial and every n-th one.
 
-A kept checkpoint shares its files with Tune's (hard links), so it costs no space until Tune
-deletes its own. Every step of the bookkeeping is one rename, so it may end anywhere.
+A kept checkpoint shares its files with Tune's (hard links), so it takes no space until Tune deletes
+its own. Every step is a single rename, so it may be interrupted anywhere.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ logger = logging.getLogger(__name__)
 
 
 def keep(trial_folder: Path, folder: Path, keep_interval: int | None) -> None:
-    """Keep a new checkpoint for good if it is its turn, and if it is the best so far.
+    """Keep a new checkpoint permanently if it is due or the best so far.
 
     Args:
         trial_folder: The trial's folder.
-        folder: The new checkpoint, complete.
-        keep_interval: Every checkpoint whose iteration is a multiple of it is kept; None for none.
+        folder: The new, complete checkpoint.
+        keep_interval: Checkpoints at multiples of this iteration are kept; None keeps only the
+            best.
 
     Raises:
-        CheckpointError: The new checkpoint is not whole.
+        CheckpointError: The new checkpoint is incomplete.
     """
     new = SavedCheckpoint(folder, read_record(folder))
     name = f"iteration_{new.record.iteration:06d}"
@@ -40,7 +41,7 @@ def keep(trial_folder: Path, folder: Path, keep_interval: int | None) -> None:
     is_best = new.mean_return is not None and (
         best is None or best.mean_return is None or new.mean_return > best.mean_return
     )
-    # After a resume an iteration may come a second time, and be worse than the best.
+    # After a resume an iteration may be repeated, with a worse result than the best.
     holds_best = best is not None and best.folder == target.resolve()
     if is_best or (_is_due(new.record.iteration, keep_interval) and not holds_best):
         link_folder(folder, target)
@@ -54,7 +55,7 @@ def _is_due(iteration: int, keep_interval: int | None) -> bool:
 
 
 def link_folder(source: Path, target: Path) -> None:
-    """Give a folder a second name that outlives the first; replaces what was there."""
+    """Replace `target` by a copy of `source` that consists of hard links where possible."""
     Unfinished(target).remove_abandoned()
     save_whole(target, lambda folder: shutil.copytree(source, folder, copy_function=_link_or_copy))
 
@@ -67,7 +68,7 @@ def _link_or_copy(source: str, target: str) -> None:
 
 
 def _point(link: Path, target: Path) -> None:
-    """Make `link` point to `target`, atomically."""
+    """Point the symbolic link `link` to `target`, atomically."""
     new = Unfinished(link)
     new.remove_abandoned()
     new.partial.symlink_to(target)
@@ -75,7 +76,7 @@ def _point(link: Path, target: Path) -> None:
 
 
 def _drop_former_best(trial_folder: Path, keep_interval: int | None) -> None:
-    """Delete what is kept neither for its turn nor for being the best any more."""
+    """Delete kept checkpoints that are neither due nor the best any more."""
     best = (trial_folder / BEST).resolve()
     for folder in (trial_folder / KEPT).glob("iteration_*"):
         iteration = int(folder.name.removeprefix("iteration_"))
@@ -84,11 +85,11 @@ def _drop_former_best(trial_folder: Path, keep_interval: int | None) -> None:
 
 
 class KeepCheckpoints(tune.Callback):
-    """Keeps every `keep_interval`-th checkpoint and the best; the rest is left to Tune.
+    """A callback that keeps every `keep_interval`-th checkpoint and the best.
 
     Args:
-        keep_interval: In iterations, a multiple of the interval at which checkpoints are saved;
-            None keeps the best only.
+        keep_interval: In iterations, a multiple of the checkpoint interval; None keeps only the
+            best.
     """
 
     def __init__(self, keep_interval: int | None = None) -> None:
@@ -97,9 +98,9 @@ class KeepCheckpoints(tune.Callback):
     def on_checkpoint(
         self, iteration: int, trials: list[Any], trial: Any, checkpoint: Any, **info: Any
     ) -> None:
-        """Tune calls this with each new checkpoint, before it deletes older ones."""
+        """Keep a new checkpoint; Tune calls this before it deletes older ones."""
         try:
             keep(Path(trial.path), Path(checkpoint.path), self._keep_interval)
         except (CheckpointError, OSError) as error:
-            # The checkpoint itself is in order; training need not end for want of a second name.
+            # Tune's checkpoint is intact, so training goes on.
             logger.error("Checkpoint %s could not be kept for good: %s", checkpoint.path, error)

@@ -1,13 +1,11 @@
-"""Continuing a Tune run after its driver was killed at any moment.
+"""Resuming a Tune run whose driver was killed at any moment.
 
-Tune writes what it knows about the trials every few seconds, not atomically. So after a kill its
-notes may be torn, may lack the newest checkpoints, and may name some that are deleted already.
-Two things put that right:
+Tune saves the state of the trials every few seconds, but not atomically. After a kill, its state
+files may be truncated, lack the newest checkpoints, or name deleted ones. Two measures repair this:
 
-- `back_up_state` copies Tune's notes whenever a checkpoint is saved; `repair_state` puts the copy
-  in the place of torn ones.
-- `ContinueTrials` looks at what lies on disk before a trial starts, and lets it go on from its
-  newest whole checkpoint.
+- `back_up_state` copies Tune's state files whenever a checkpoint is saved; `repair_state` replaces
+  truncated files by the copies.
+- `ContinueTrials` makes each trial continue from the newest complete checkpoint on disk.
 """
 
 from __future__ import annotations
@@ -44,15 +42,15 @@ OF_THE_MOMENT = (
     "_should_stop_experiment",
     "_earliest_stopping_actor",
 )
-"""What Tune notes about its controller that would overrule what a resumed run is started with, or
-that was decided just before the end, such as to stop a trial once its checkpoint is saved."""
+"""Entries of Tune's controller state that would override the options of a resumed run, or that were
+decided just before the end, such as to stop a trial once its checkpoint is saved."""
 
 BACKUP = ".state_backup"
-"""Folder inside the run's folder that holds the copy of Tune's notes."""
+"""Subfolder of a run's folder for copies of Tune's state files."""
 
 
 def can_resume(run_folder: Path) -> bool:
-    """Return whether Tune, or the copy of its notes, knows the trials of a run."""
+    """Return whether a run's folder has a complete state file, or a copy of one."""
     return any(
         _is_whole(file)
         for folder in (run_folder, run_folder / BACKUP)
@@ -61,7 +59,7 @@ def can_resume(run_folder: Path) -> bool:
 
 
 def back_up_state(run_folder: Path) -> None:
-    """Copy Tune's notes if they are whole, each file atomically."""
+    """Copy Tune's state files if all are complete, each atomically."""
     files = _notes(run_folder)
     if not any(file.match(STATE_PATTERN) for file in files) or not all(map(_is_whole, files)):
         return
@@ -73,7 +71,7 @@ def back_up_state(run_folder: Path) -> None:
 
 
 def repair_state(run_folder: Path) -> None:
-    """Replace torn notes by their copies, or remove them where there is no copy."""
+    """Replace truncated or missing state files by their copies; remove those without a copy."""
     notes = {file.name: file for file in _notes(run_folder)}
     copies = {file.name: file for file in _notes(run_folder / BACKUP)}
     for name in sorted({*notes, *copies}):
@@ -87,12 +85,12 @@ def repair_state(run_folder: Path) -> None:
 
 
 def prepare_state(run_folder: Path, decide: Callable[[Any, Path], str]) -> list[str]:
-    """Write into Tune's notes which trials are to go on, and drop what was of the moment.
+    """Set in Tune's state which trials continue, and drop the entries `OF_THE_MOMENT`.
 
     Args:
-        run_folder: The run's folder, its notes in order.
+        run_folder: The run's folder, with complete state files.
         decide: Called with each of Tune's trials and its folder; returns `Trial.PENDING` for one
-            that is to go on and `Trial.TERMINATED` for one that is at its end.
+            that continues and `Trial.TERMINATED` for one that has ended.
 
     Returns:
         The statuses, one per trial.
@@ -114,17 +112,17 @@ def prepare_state(run_folder: Path, decide: Callable[[Any, Path], str]) -> list[
 
 
 def load_trials(run_folder: Path) -> list[Any]:
-    """Return Tune's trials of a run as its notes have them."""
+    """Return the trials of a run from Tune's state files."""
     return list(tune.ExperimentAnalysis(str(run_folder)).trials)
 
 
 def _notes(folder: Path) -> list[Path]:
-    """List the files with which Tune resumes: the trials, the search and the callbacks."""
+    """Return the files from which Tune resumes: trials, search and callbacks."""
     return sorted(path for path in folder.glob("*state*") if path.suffix in (".json", ".pkl"))
 
 
 def _is_whole(file: Path) -> bool:
-    """Return whether a file was written to its end; Tune names some pickles `.json`."""
+    """Return whether a file is complete; Tune names some pickles `.json`."""
     data = file.read_bytes()
     if not data.startswith(b"{"):
         return data.endswith(pickle.STOP)
@@ -136,10 +134,10 @@ def _is_whole(file: Path) -> bool:
 
 
 class BackUpState(tune.Callback):
-    """Copies Tune's notes after each step in which a checkpoint was saved."""
+    """A callback that copies Tune's state files after each saved checkpoint."""
 
     def on_trial_save(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        """Tune calls this after it has noted a checkpoint."""
+        """Copy the state files; Tune calls this after it has recorded a checkpoint."""
         try:
             back_up_state(Path(trial.path).parent)
         except OSError as error:
@@ -147,14 +145,14 @@ class BackUpState(tune.Callback):
 
 
 class ContinueTrials(tune.Callback):
-    """Lets every unfinished trial go on from its newest whole checkpoint on disk.
+    """A callback that continues unfinished trials from their newest complete checkpoint on disk.
 
-    Finished ones get the result of their last: Tune's notes may be from before it.
+    Finished trials get the result of their last checkpoint, which Tune's state may lack.
 
     Args:
-        change: Takes a trial's config and returns it with the options changed that the resumed
-            run is to have; called once per trial. None changes nothing.
-        checkpoint_config: How Tune is to save from now on.
+        change: Returns a trial's config with the changed options of the resumed run; called once
+            per trial. None changes nothing.
+        checkpoint_config: How Tune saves from now on.
     """
 
     def __init__(
@@ -167,7 +165,7 @@ class ContinueTrials(tune.Callback):
         self._seen: set[str] = set()
 
     def on_step_begin(self, iteration: int, trials: list[Any], **info: Any) -> None:
-        """Tune calls this before it starts the actors of its trials."""
+        """Update trials not seen before; Tune calls this before it starts their actors."""
         for trial in trials:
             if trial.trial_id not in self._seen:
                 self._continue(trial)
@@ -184,13 +182,13 @@ class ContinueTrials(tune.Callback):
 
 
 def catch_up(trial: Any, trial_folder: Path, checkpoint_config: tune.CheckpointConfig) -> None:
-    """Replace what Tune believes about a trial's checkpoints by what lies on disk.
+    """Replace Tune's list of a trial's checkpoints by those on disk.
 
-    Leaves trials alone whose checkpoints say nothing about themselves (RLlib's own algorithms).
-    Removes folders after the newest whole checkpoint: the end came while they were written.
+    Trials whose checkpoints have no record (RLlib's own algorithms) keep their list. Folders after
+    the newest complete checkpoint are removed: the run ended while they were written.
 
     Raises:
-        CheckpointFormatError: One of them is of another format.
+        CheckpointFormatError: A checkpoint has another format.
     """
     found = loadable_checkpoints(trial_folder)
     manager = trial.run_metadata.checkpoint_manager
@@ -205,14 +203,14 @@ def catch_up(trial: Any, trial_folder: Path, checkpoint_config: tune.CheckpointC
         if number_of(folder) > number_of(newest.folder):
             logger.warning("%s was cut short; it is removed.", folder)
             shutil.rmtree(folder, ignore_errors=True)
-    # Tune counts on from here; an index too low would write over a checkpoint in place.
+    # Tune counts on from here; too low an index would overwrite a checkpoint in place.
     trial.storage.current_checkpoint_index = number_of(newest.folder)
-    # A record has the config as plain data, beside its result; Tune has it inside.
+    # A record keeps the config as plain data next to its result; Tune keeps it in the result.
     trial.update_last_result({**copy.deepcopy(newest.record.result), "config": trial.config})
 
 
 def _as_result(checkpoint: SavedCheckpoint) -> _TrainingResult:
-    """Return a checkpoint as Tune's own bookkeeping has it."""
+    """Return a checkpoint in Tune's representation."""
     path = str(checkpoint.folder.resolve())
     return _TrainingResult(
         checkpoint=tune.Checkpoint(path, filesystem=LocalFileSystem()),

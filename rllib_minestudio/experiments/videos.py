@@ -1,8 +1,8 @@
-"""Videos of the agent while it trains: an episode with the weights of every n-th iteration.
+"""Videos of the agent during training: an episode with the weights of every n-th iteration.
 
-The weights come from a checkpoint, and a Ray task of its own plays and films the episode, so that
-training goes on meanwhile. The files are `<trial>/videos/iteration_000040.mp4`; trackers find them
-there (`NewVideos`).
+The weights come from a checkpoint, and a separate Ray task plays and films the episode while
+training continues. The files are `<trial>/videos/iteration_000040.mp4`, where trackers find them
+(`NewVideos`).
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ VIDEOS = "videos"
 WEIGHTS = ".weights_"
 
 MAX_STEPS = 1200
-"""A film ends with its episode, or after so many steps: a minute of the game."""
+"""Most steps of a video: a minute of game time."""
 
 SECONDS_FOR_THE_LAST = 120.0
-"""How long the end of a run waits for a film that is still being made."""
+"""How long the end of a run waits for an unfinished video."""
 
 
 def film(module_folder: str, env: Any, env_config: dict[str, Any], seed: int, path: str) -> None:
-    """Play one episode with a checkpoint's module, and write its video.
+    """Play one episode with a checkpoint's module and write its video.
 
     Args:
-        module_folder: Folder with the checkpoint's module, laid out as in a checkpoint.
+        module_folder: Folder that contains the module as in a checkpoint.
         env: An AlgorithmConfig's `env`.
         env_config: Its `env_config`.
-        seed: Of the episode.
-        path: Where the video goes, an mp4 file.
+        seed: Seed of the episode.
+        path: The video to write, an mp4 file.
     """
     from gymnasium.wrappers import TimeLimit
 
@@ -59,13 +59,13 @@ def film(module_folder: str, env: Any, env_config: dict[str, Any], seed: int, pa
 
 
 class RecordVideos(tune.Callback):
-    """Films the agent of every `interval`-th iteration that has a checkpoint.
+    """A callback that films the agent of every `interval`-th iteration that has a checkpoint.
 
-    One film per trial is made at a time; a turn that comes sooner is left out, and says so.
+    It makes one video per trial at a time; one that is due earlier is skipped with a warning.
 
     Args:
         interval: In iterations.
-        default_env: The environment of trials whose config names none.
+        default_env: Environment of trials whose config names none.
     """
 
     def __init__(self, interval: int, default_env: Any) -> None:
@@ -74,14 +74,14 @@ class RecordVideos(tune.Callback):
         self._under_way: dict[str, tuple[ray.ObjectRef, Path]] = {}
 
     def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        """Tune calls this when a trial begins or goes on: clear what a kill left behind."""
+        """Remove leftovers of a killed run; Tune calls this when a trial starts or resumes."""
         for weights in Path(trial.path, VIDEOS).glob(f"{WEIGHTS}*"):
             shutil.rmtree(weights, ignore_errors=True)
 
     def on_checkpoint(
         self, iteration: int, trials: list[Any], trial: Any, checkpoint: Any, **info: Any
     ) -> None:
-        """Tune calls this with each new checkpoint."""
+        """Start a video if it is due; Tune calls this with each new checkpoint."""
         number = int((trial.last_result or {}).get(ITERATION, 0))
         if number == 0 or number % self._interval:
             return
@@ -90,7 +90,7 @@ class RecordVideos(tune.Callback):
             logger.warning("No video of iteration %d: the one before is not finished yet.", number)
             return
         folder = Path(trial.path, VIDEOS)
-        # Tune may delete the checkpoint while the film is made.
+        # Tune may delete the checkpoint during filming.
         weights = folder / f"{WEIGHTS}{number:06d}"
         try:
             link_folder(Path(checkpoint.path) / MODULE_PATH, weights / MODULE_PATH)
@@ -112,11 +112,11 @@ class RecordVideos(tune.Callback):
     def on_trial_result(
         self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
     ) -> None:
-        """Tune calls this with each result: see whether a film is finished."""
+        """Check whether a video is finished; Tune calls this with each result."""
         self._finish(trial, wait=0.0)
 
     def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        """Tune calls this at a trial's end: wait for its last film, so that trackers get it."""
+        """Wait for the last video, so that trackers get it; Tune calls this at a trial's end."""
         self._finish(trial, wait=SECONDS_FOR_THE_LAST)
         if trial.trial_id in self._under_way:
             reference, weights = self._under_way.pop(trial.trial_id)
@@ -125,7 +125,7 @@ class RecordVideos(tune.Callback):
             logger.warning("The last video was not finished in %.0f s.", SECONDS_FOR_THE_LAST)
 
     def _finish(self, trial: Any, wait: float) -> None:
-        """Put away a film that is done; a failed one is reported, and training goes on."""
+        """Clean up after a finished video; log a warning if it failed."""
         if trial.trial_id not in self._under_way:
             return
         reference, weights = self._under_way[trial.trial_id]
@@ -142,7 +142,7 @@ class RecordVideos(tune.Callback):
 
 
 def videos_of(trial_folder: Path) -> list[Path]:
-    """List the finished videos of a trial, oldest first."""
+    """Return the finished videos of a trial, oldest first."""
     return sorted((trial_folder / VIDEOS).glob("iteration_*.mp4"))
 
 
@@ -152,25 +152,24 @@ def iteration_of(video: Path) -> int:
 
 
 class NewVideos:
-    """Tells a tracker, once each, of the videos that were finished since it last asked."""
+    """The finished videos that a tracker has not been given yet."""
 
     def __init__(self) -> None:
         self._told: dict[str, set[Path]] = {}
 
     def skip_present(self, trial: Any) -> None:
-        """Take those that lie there when a trial begins, or is resumed, as told."""
+        """Skip the videos that exist when a trial starts or resumes."""
         self._told[trial.trial_id] = set(videos_of(Path(trial.path)))
 
     def of(self, trial: Any) -> list[Path]:
-        """Return a trial's new videos."""
+        """Return a trial's new videos, each only once."""
         told = self._told.setdefault(trial.trial_id, set())
         new = [video for video in videos_of(Path(trial.path)) if video not in told]
         told.update(new)
         return new
 
 
-# ----------------------------------------------------------------------------------- films an agent
-# Whole episodes, played with a checkpoint's policy, in one video.
+# ---------------------------------------------------------- films episodes of a checkpoint's policy
 
 
 def film_checkpoint(
@@ -178,19 +177,19 @@ def film_checkpoint(
 ) -> None:
     """Play episodes with the policy of a checkpoint and write them to one video.
 
-    Beneath each frame stand the keys that the policy pressed at it, the return so far, and the
-    value, which is the discounted return that it expects from there on.
+    Below each frame it shows the keys that the policy pressed, the return so far, and the value
+    estimate (the expected discounted return from there on).
 
     Args:
-        env: Where to play; it is closed at the end.
+        env: The environment; it is closed at the end.
         checkpoint: Folder of a checkpoint.
-        video: The file, an mp4; it appears once it is complete.
-        episodes: How many to play.
-        seed: Of the first episode; None continues the environment's own sequence.
+        video: The mp4 file, written atomically.
+        episodes: Number of episodes.
+        seed: Seed of the first episode; None continues the environment's own sequence.
 
     Raises:
-        CheckpointMismatchError: The folder holds no policy that can play.
-        CheckpointError: It is damaged.
+        CheckpointMismatchError: The folder contains no policy that can play.
+        CheckpointError: The checkpoint is damaged.
         RecordingError: The video cannot be written.
     """
     try:

@@ -1,4 +1,4 @@
-"""Weights & Biases through Tune's logger, with videos and the identity of the code."""
+"""Logging to Weights & Biases through Tune's logger, with videos and the code's identity."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from rllib_minestudio.foundation.values import recordable
 
 
 class WeightsAndBiases(WandbLoggerCallback):
-    """One W&B run per trial; a resumed trial goes on with its own.
+    """A logger with one W&B run per trial, which a resumed trial continues.
 
     Args:
-        options: `project`, `name`, `group`, `mode`, ... (`tracker_options.WandbOptions`).
-        identity: Versions and code; stored beside the trial's config.
-        many_trials: Whether to tell runs of the same `name` apart by the trial's id.
+        options: `project`, `name`, `group`, `mode`, ... (`trackers.WandbOptions`).
+        identity: Versions and code, stored with the trial's config.
+        many_trials: Whether to append the trial's id to `name`.
     """
 
     def __init__(
         self, options: Mapping[str, Any], identity: Mapping[str, Any], many_trials: bool
     ) -> None:
-        """Set W&B's mode for this process and those that it starts."""
+        """Set W&B's mode for this process and its child processes."""
         known = dict(options)
         self._name = known.pop("name", None)
         self._identity = dict(identity)
@@ -59,10 +59,10 @@ class WeightsAndBiases(WandbLoggerCallback):
         super().log_trial_end(trial, failed)
 
     def on_experiment_end(self, trials: Sequence[Any], **info: Any) -> None:
-        """Wait for W&B's processes, and bring what they wrote last to the trials' folders.
+        """Wait for W&B's processes, and copy their last output to the trials' folders.
 
-        Tune copies from its staging folder for the last time before these processes have ended,
-        so that an offline run could lack its last video.
+        Tune's last copy from its staging folder happens before these processes have ended, so an
+        offline run could lack its last video.
         """
         super().on_experiment_end(list(trials), **info)
         for trial in trials:
@@ -71,7 +71,7 @@ class WeightsAndBiases(WandbLoggerCallback):
                 shutil.copytree(written, Path(trial.path, "wandb"), dirs_exist_ok=True)
 
     def _new_videos(self, trial: Any) -> dict[str, Any]:
-        """Return the newest of the new videos as W&B's object, with the iteration it shows."""
+        """Return the newest of the new videos as a W&B object, captioned with its iteration."""
         new: list[Path] = self._videos.of(trial)
         if not new:
             return {}

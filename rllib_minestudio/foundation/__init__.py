@@ -1,1 +1,1 @@
-"""What all layers use, and what knows none of them; see docs/architecture.md."""
+"""The lowest layer: used by all others, uses none of them; see docs/architecture.md."""

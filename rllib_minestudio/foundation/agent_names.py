@@ -1,4 +1,4 @@
-"""The scripted agents by name: what `rllib play` and `rllib record` understand."""
+"""The names of the scripted agents, for `rllib play` and `rllib record`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ AGENTS = {
     "right: for clones to learn from",
     RANDOM: "draws every action uniformly",
 }
-"""Name -> what it does. `env/agents/scripted.py` makes them."""
+"""Name -> what the agent does. `env/agents/scripted.py` builds them."""
 
 
 def agents_help() -> str:
-    """Return the agents and what they do, for the help of a command."""
+    """Return a list of the agents and what they do, for a command's help."""
     column = max(map(len, AGENTS)) + 5
     lines = [
         textwrap.fill(f"{f'  {name}':{column}}{sentence}", 100, subsequent_indent=" " * column)

@@ -1,8 +1,8 @@
-"""VPT's buttons: which keys exclude each other, and how one token names a choice from each group.
+"""VPT's buttons: groups of mutually exclusive keys, and tokens that encode a choice from each.
 
-A token counts through the product of `BUTTON_GROUPS`, the last group fastest; one more token is the
-inventory key, which excludes every other. The environment decodes tokens to keys; the network's
-heads take the groups for what a token is made of.
+Tokens enumerate the Cartesian product of `BUTTON_GROUPS`, the last group varying fastest. One more
+token is the inventory key, which excludes all others. The environment decodes tokens to keys, and
+the network's heads are built from the groups.
 """
 
 from __future__ import annotations

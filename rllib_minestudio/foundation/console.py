@@ -1,4 +1,4 @@
-"""What the commands show: phases with their elapsed time, and numbers a person can read."""
+"""The commands' output: phases with their elapsed time, and human-readable numbers."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ from rich.console import Console, ConsoleDimensions
 from rich.text import Text
 
 UNBOUNDED = 100_000
-"""Columns of what is no terminal: a table is as wide as its cells."""
+"""Width, in columns, of output that is not a terminal: tables become as wide as their cells."""
 
 
 class _WholeConsole(Console):
-    """Cuts nothing off where its output is read by a program, or kept in a file.
+    """A console that cuts nothing off when its output goes to a program or a file.
 
-    rich takes a pipe to be 80 columns wide, and shortens names to make a table fit. Whoever wants
-    that sets COLUMNS.
+    rich assumes that a pipe is 80 columns wide, and shortens names to fit tables into it. To get
+    that, set COLUMNS.
     """
 
     @property
     def size(self) -> ConsoleDimensions:
-        """Columns and lines."""
         known = super().size
         if self.is_terminal or self._width is not None or "COLUMNS" in self._environ:
             return known
@@ -34,21 +33,21 @@ class _WholeConsole(Console):
 
 
 stdout = _WholeConsole(markup=False, emoji=False, highlight=False, soft_wrap=True)
-"""For results and progress. Plain lines where standard output is not a terminal.
+"""For results and progress, as plain lines if standard output is not a terminal.
 
-Nothing is markup: names of tasks, filters and files are data, whatever brackets they have."""
+Markup is off, because names of tasks, filters and files may contain brackets."""
 
 stderr = Console(stderr=True, markup=False, emoji=False, highlight=False, soft_wrap=True)
 """For errors."""
 
 
 SECONDS_BETWEEN_MESSAGES = 5.0
-"""A phase's messages come no faster than this where they cannot overwrite each other."""
+"""The shortest time between two messages of a phase if they cannot overwrite each other."""
 
 
 @contextmanager
 def phase(title: str) -> Iterator[Callable[[str], None]]:
-    """Show that something is under way, and say how long it took when it is done.
+    """Show that something is under way and, when it is done, how long it took.
 
     Yields:
         A function that shows a message about the phase's progress.
@@ -72,24 +71,24 @@ def phase(title: str) -> Iterator[Callable[[str], None]]:
 
 
 def clock(seconds: float) -> str:
-    """Write a duration as m:ss, or h:mm:ss from one hour on."""
+    """Format a duration as m:ss, or h:mm:ss from one hour on."""
     minutes, second = divmod(int(seconds), 60)
     hours, minute = divmod(minutes, 60)
     return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
 
 
 def short(value: object) -> str:
-    """Write a setting's value briefly: floats with four significant digits, the rest as is."""
+    """Format a setting's value: floats with four significant digits, anything else by `str`."""
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def counted(number: int, noun: str) -> str:
-    """Write a number with its noun, such as "1 success" and "2 successes"."""
+    """Format a number with its noun, such as "1 success" and "2 successes"."""
     plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
     return f"{number:,} {noun if number == 1 else plural}"
 
 
 def rounded(value: float, layout: str) -> str:
-    """Write a number by a format such as "{:.3f}"; what rounds to zero has no sign."""
+    """Format a number by a format such as "{:.3f}"; a number that rounds to zero has no sign."""
     text = layout.format(value)
     return text.removeprefix("-") if text.strip("-0.%") == "" else text

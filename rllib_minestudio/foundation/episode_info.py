@@ -1,12 +1,12 @@
-"""Info keys by which an environment tells how an episode goes, and what it looks like."""
+"""Keys of an environment's infos that describe the course of an episode, and its frames."""
 
 from __future__ import annotations
 
 TASK = "task"
 """The name of the episode's task."""
 SUCCESS = "success"
-"""Whether the task is solved; what the last step says counts."""
+"""Whether the task is solved; the last step's value counts."""
 ENGINE_ERROR = "engine_error"
-"""Why `MineStudioEnv` truncated the episode before its time, in one line."""
+"""Why `MineStudioEnv` truncated the episode early, in one line."""
 POV = "pov"
-"""The frame as the game drew it, before it was scaled to an observation."""
+"""The frame as rendered by the game, before it was scaled to an observation."""

@@ -1,8 +1,8 @@
-"""Which episode an environment plays: its number, and the seed that belongs to it.
+"""Episode numbers and the seeds derived from them, so that a resumed run goes on with new episodes.
 
-An environment that derived its episodes from its own beginning would play the first ones again
-whenever a run is resumed. So pools number the episodes of each environment, and give each the seed
-that follows from (seed, worker, environment, number), whatever was played before.
+If each environment derived its episodes from its own start, a resumed run would play the first ones
+again. So pools number the episodes of each environment, and derive each episode's seed from (seed,
+worker, environment, number) alone.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ import gymnasium as gym
 import numpy as np
 
 EPISODE_SEED = "episode_seed"
-"""Option of `reset`, for environments that tell a new episode from a new world: begin the episode
-of this seed, but leave it to the environment whether that takes a new world."""
+"""Option of `reset`, for environments that distinguish a new episode from a new world: begin the
+episode with this seed, and let the environment decide whether it needs a new world."""
 
 RESET_OPTIONS = "reset_options"
-"""Key of an environment's `metadata`: the options of `reset` that it knows."""
+"""Key of an environment's `metadata` that lists the options its `reset` supports."""
 
 
 class EpisodeCounts(NamedTuple):
-    """Where the environments of a pool go on.
+    """The episode numbers at which the environments of a pool continue.
 
     Attributes:
-        seed: What all their episodes derive from.
-        unplayed: Per environment, the number of the first episode of which nothing was played.
-            Environments beyond its end have played nothing.
+        seed: Seed from which all episodes' seeds are derived.
+        unplayed: Per environment, the number of the first episode of which no step was played.
+            Environments beyond its end have not played yet.
     """
 
     seed: int
@@ -38,11 +38,11 @@ class NumberedEpisodes:
     """The episodes of one environment.
 
     Args:
-        index: Of the environment in its pool.
-        counts: Where it goes on.
+        index: Index of the environment in its pool.
+        counts: Where the pool's environments continue.
 
     Attributes:
-        unplayed: As in `EpisodeCounts`, of this environment.
+        unplayed: Number of the first episode of which no step was played.
     """
 
     def __init__(self, index: int, counts: EpisodeCounts) -> None:
@@ -51,28 +51,28 @@ class NumberedEpisodes:
         self._next = self.unplayed
 
     def begin(self) -> int:
-        """The seed of the next episode; also if the one before could not be begun."""
+        """Count the next episode as begun and return its seed, even if the last could not begin."""
         seed = derived_seed(self._seed, self._index, self._next)
         self._next += 1
         return seed
 
     @property
     def playing(self) -> int:
-        """The number of the episode that was begun last."""
+        """The number of the episode begun last."""
         return self._next - 1
 
     def note_step(self) -> None:
-        """Note that something was played of the episode that was begun last."""
+        """Note that a step of the episode begun last was played."""
         self.unplayed = self._next
 
 
 def derived_seed(*entropy: int) -> int:
-    """A seed of 31 bits that belongs to these numbers, none of which is negative."""
+    """Return a 31-bit seed derived from numbers, none of which may be negative."""
     return int(np.random.SeedSequence(entropy).generate_state(1)[0] >> 1)
 
 
 def begin_episode(env: gym.Env, seed: int) -> tuple[Any, dict[str, Any]]:
-    """Reset an environment to the episode of a seed, in a new world only if it wants one."""
+    """Reset an environment to the episode of a seed, in a new world only if it decides so."""
     metadata: Mapping[str, Any] = env.metadata or {}
     if EPISODE_SEED in metadata.get(RESET_OPTIONS, ()):
         return env.reset(options={EPISODE_SEED: seed})

@@ -1,4 +1,4 @@
-"""How often something may fail before trying again is pointless, and how long to wait between."""
+"""Limits on how often something may fail before giving up, and delays between attempts."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ import time
 from collections import Counter, deque
 
 DIED = "died"
-"""The cause of a failure whose process ended by itself or was killed."""
+"""The cause of a failure in which the process exited or was killed."""
 
 HOUR_S = 3600.0
 
 _MOST_DOUBLINGS = 60
-"""Of the delay; a caller that goes on after the error may fail any number of times."""
+"""Bounds the delay's exponent: a caller that ignores the error may fail any number of times."""
 
 
 class FailureBudget:
-    """The failures of one thing: counted by cause, limited per hour and in a row.
+    """Counts the failures of one thing by cause, and limits them per hour and in a row.
 
     Args:
         thing: What fails, as the error's first words: "Environment 3".
-        raises: The error that one failure too many ends in.
+        raises: The exception raised when there are too many failures.
         advice: The error's last sentence.
-        max_per_hour: Failures within an hour that are tolerated; None for any number.
-        option: What sets `max_per_hour`, for the error.
-        max_in_a_row: Failures in a row that are tolerated; None for any number.
-        healthy_after: Successes after which the next failure is the first in a row.
-        first_delay_s: How long to wait after the second failure in a row. The wait doubles with
-            each further one.
-        max_delay_s: How long to wait at most.
-        counts: Where failures are counted, if others count there, too.
+        max_per_hour: Failures tolerated within an hour; None for any number.
+        option: Name of the option that sets `max_per_hour`, for the error.
+        max_in_a_row: Failures tolerated in a row; None for any number.
+        healthy_after: Successes after which the count of failures in a row restarts.
+        first_delay_s: Delay in seconds after the second failure in a row; it doubles with each
+            further one.
+        max_delay_s: The longest delay in seconds.
+        counts: A counter to share with other budgets; by default a new one.
 
     Attributes:
         counts: Failures so far, by cause.
@@ -64,17 +64,17 @@ class FailureBudget:
 
     @property
     def delay_s(self) -> float:
-        """How long to wait before the next attempt."""
+        """Seconds to wait before the next attempt."""
         if self._in_a_row < 2:
             return 0.0
         doublings = min(self._in_a_row - 2, _MOST_DOUBLINGS)
         return min(self._first_delay_s * 2**doublings, self._max_delay_s)
 
     def note_success(self, *, is_proof: bool = False) -> None:
-        """Note that it works.
+        """Note a success.
 
         Args:
-            is_proof: Whether no further success is needed for it to be healthy again.
+            is_proof: Whether this success alone ends a series of failures.
         """
         self._successes += 1
         if is_proof or self._successes >= self._healthy_after:
@@ -84,11 +84,11 @@ class FailureBudget:
         """Note a failure.
 
         Args:
-            cause: What it is counted as.
+            cause: The cause under which it is counted.
             what: What happened, for the error.
 
         Raises:
-            Exception: `raises`, if it was one too many.
+            Exception: There were too many failures; the type is `raises`.
         """
         now = time.monotonic()
         self.counts[cause] += 1

@@ -1,7 +1,7 @@
-"""Files: written as a whole or not at all, and small ones of others' making read within bounds.
+"""Atomic writing of files and folders, and bounded reading of small files that others wrote.
 
-Whatever goes wrong until the end, a full disk or the end of the process, leaves what was there
-before, and no half-written file under its final name, which a second attempt would trip over.
+If writing fails, because the disk is full or the process dies, the previous file stays as it was,
+and there is never an incomplete file under the final name.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ import yaml
 
 
 class Unfinished:
-    """A file or folder that is written under a hidden name, beside its place, until it is complete.
+    """A file or folder that has a hidden name in the same folder until it is complete.
 
     Attributes:
-        path: Its place.
-        partial: The hidden name to write to; its folder may not exist yet.
+        path: The final path.
+        partial: The hidden path to write to; its parent folder may not exist yet.
     """
 
     def __init__(self, path: Path) -> None:
@@ -33,33 +33,33 @@ class Unfinished:
         self.partial = _hidden(path, "partial")
 
     def complete(self) -> None:
-        """Give it its name; what was there is replaced.
+        """Rename `partial` to `path`, replacing what is there.
 
         Raises:
-            OSError: It cannot be renamed; what was there is as it was.
+            OSError: It cannot be renamed; what is at `path` is unchanged.
         """
         put_in_place(self.partial, self.path)
 
     def discard(self) -> None:
-        """Remove what was written, if anything was."""
+        """Remove `partial` if it exists."""
         _remove(self.partial)
 
     def remove_abandoned(self) -> None:
-        """Remove what processes that were killed left unfinished of the same path."""
+        """Remove what killed processes left unfinished of the same path."""
         for abandoned in self.path.parent.glob(f".{glob.escape(self.path.name)}.*partial"):
             _remove(abandoned)
 
 
 def put_in_place(source: Path, target: Path) -> None:
-    """Rename a file or folder; what was at `target` is replaced.
+    """Rename a file or folder, replacing what is at `target`.
 
     Raises:
-        OSError: It cannot be renamed; what was there is as it was.
+        OSError: It cannot be renamed; what is at `target` is unchanged.
     """
     if target.is_symlink() or not target.is_dir():
         os.replace(source, target)
         return
-    replaced = _hidden(target, "replaced")  # a folder can take the name of an empty one only
+    replaced = _hidden(target, "replaced")  # os.replace only replaces empty folders
     target.rename(replaced)
     try:
         os.replace(source, target)
@@ -70,10 +70,10 @@ def put_in_place(source: Path, target: Path) -> None:
 
 
 def write_whole(file: Path, content: str | bytes) -> None:
-    """Write a file beside its place, see it to the disk and rename it; its folder is created.
+    """Write a file atomically and sync it to disk; its folder is created.
 
     Raises:
-        OSError: It cannot be written; what was there is as it was.
+        OSError: It cannot be written; an existing file is unchanged.
     """
     with whole_file(file) as partial:
         partial.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -81,10 +81,10 @@ def write_whole(file: Path, content: str | bytes) -> None:
 
 @contextmanager
 def whole_file(file: Path) -> Iterator[Path]:
-    """Give a path to write to, which takes the name `file` if the block ends without an error.
+    """Yield a path to write to, which is renamed to `file` if the block raises no error.
 
-    Who may read the file is up to the process's umask, whatever the library that writes it wants:
-    safetensors, for one, makes files that nobody else can read.
+    The file's permissions follow the process's umask, not the library that writes it: safetensors,
+    for example, creates files that nobody else can read.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     unfinished = Unfinished(file)
@@ -94,17 +94,14 @@ def whole_file(file: Path) -> Iterator[Path]:
         yield unfinished.partial
         unfinished.partial.chmod(mode)
         with unfinished.partial.open("rb") as written:
-            os.fsync(written.fileno())  # some file systems notice only now that they are full
+            os.fsync(written.fileno())  # some file systems report only now that they are full
         unfinished.complete()
     finally:
         unfinished.discard()
 
 
 def save_whole(path: Path, save: Callable[[Path], object]) -> None:
-    """Let `save` fill a folder that takes the name `path` only once it is complete.
-
-    A folder that was there before is replaced at the very end.
-    """
+    """Let `save` write a folder that is renamed to `path`, replacing it, once it is complete."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = Unfinished(path)
     try:
@@ -115,10 +112,10 @@ def save_whole(path: Path, save: Callable[[Path], object]) -> None:
 
 
 def write_probe(folder: Path, size: int) -> None:
-    """Find out whether `size` bytes can be written to a folder, by writing them.
+    """Test whether `size` bytes can be written to a folder, by writing them.
 
     Raises:
-        OSError: They cannot.
+        OSError: They cannot be written.
     """
     with tempfile.TemporaryFile(dir=folder) as file:
         file.write(bytes(size))
@@ -137,48 +134,46 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-# ------------------------------------------------------------ reading small files of others' making
-# Regular ones of a bounded size, and what is in them.
-#
-# A named pipe would be waited for; a file of gigabytes, or a few lines of YAML that name one part
-# inside the other, would fill the memory before anybody looked at it.
+# ------------------------------------------------------------ reading small files that others wrote
+# Only regular files of a bounded size are read. A named pipe would block, and a file of gigabytes,
+# or a few lines of YAML with nested aliases, would fill the memory.
 
 LARGEST = 16 * 1024**2
-"""Bytes of the largest file of text that is read."""
+"""Size limit of a text file in bytes."""
 
 _MOST_YAML_NODES = 200_000
-"""Nodes of a YAML document, each counted as often as it is named."""
+"""Limit on the nodes of a YAML document, each counted as often as it is referenced."""
 
 _MOST_INTERPOLATIONS = 27
-"""References in a document; nested at worst, they are followed twenty thousand times."""
+"""Limit on references in a document; nested in the worst way, they expand to twenty thousand."""
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class SmallFileError(ValueError):
-    """A file of text is none, or larger than such a file may be."""
+    """A file is not a regular text file, is too large, or does not have the expected contents."""
 
 
 def read_text(path: Path, largest: int = LARGEST) -> str:
     """Return the text of a file.
 
     Raises:
-        OSError: It is not there or cannot be read.
-        SmallFileError: It is no regular file, too large, or not UTF-8.
+        OSError: It does not exist or cannot be read.
+        SmallFileError: It is not a regular file, is too large, or is not UTF-8.
     """
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):
-        raise SmallFileError("it is no regular file")
+        raise SmallFileError("it is not a regular file")
     if found.st_size > largest:
         raise SmallFileError(f"it has {found.st_size:,} bytes, more than {largest:,}")
     try:
         return path.read_bytes().decode()
     except UnicodeDecodeError as error:
-        raise SmallFileError(f"it is no text in UTF-8 ({error})") from error
+        raise SmallFileError(f"it is not UTF-8 text ({error})") from error
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Return what a text of JSON says.
+    """Return the value of a JSON text.
 
     Raises:
         SmallFileError: It is not JSON, or nested too deeply.
@@ -192,17 +187,17 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def read_json(path: Path, largest: int = LARGEST) -> Any:
-    """Return what a file of JSON says.
+    """Return the value of a JSON file.
 
     Raises:
-        OSError: It is not there or cannot be read.
-        SmallFileError: It is no such file, too large, nested too deeply, or not JSON.
+        OSError: It does not exist or cannot be read.
+        SmallFileError: It is not a regular file, is too large, nested too deeply, or not JSON.
     """
     return parse_json(read_text(path, largest))
 
 
 def check_yaml(text: str) -> yaml.Node | None:
-    """Refuse a YAML document that would be far larger in memory than it is as text.
+    """Refuse a YAML document that would be far larger in memory than as text.
 
     Returns:
         Its root; None if it is empty.
@@ -224,24 +219,24 @@ def check_yaml(text: str) -> yaml.Node | None:
 
 
 def check_interpolations(text: str) -> None:
-    """Refuse a text whose `${...}` could multiply: ten that name ten others are ten billion.
+    """Refuse a text whose `${...}` references could expand exponentially.
 
     Raises:
-        SmallFileError: They could make it larger than any experiment is.
+        SmallFileError: It has so many that it could become larger than any experiment.
     """
     count = text.count("${")
-    # Of k references, the most copies come out of levels of three: 3 ** (k / 3).
+    # k references expand the most in levels of three, to 3 ** (k / 3) copies.
     if count > _MOST_INTERPOLATIONS:
         raise SmallFileError(f"it has {count} references ${{...}}; write some of them out")
 
 
 def read_yaml(path: Path, largest: int = LARGEST) -> Any:
-    """Return what a file of YAML says, as plain data.
+    """Return the value of a YAML file, as plain data.
 
     Raises:
-        OSError: It is not there or cannot be read.
+        OSError: It does not exist or cannot be read.
         yaml.YAMLError: It is not YAML.
-        SmallFileError: It is too large, as text or in memory, or holds an impossible value.
+        SmallFileError: It is too large, as text or in memory, or has an impossible value.
     """
     text = read_text(path, largest)
     check_yaml(text)
@@ -254,7 +249,7 @@ def read_yaml(path: Path, largest: int = LARGEST) -> Any:
 
 
 def _count_nodes(node: yaml.Node, known: dict[int, int]) -> int:
-    """Count a node and all below it; `known` remembers the counts of shared ones."""
+    """Count a node and all below it; `known` caches the counts of shared ones."""
     if id(node) not in known:
         children: list[yaml.Node] = []
         if isinstance(node, yaml.SequenceNode):

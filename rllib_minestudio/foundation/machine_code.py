@@ -1,8 +1,7 @@
-"""Where numba's machine code is kept, and how processes take turns in making it.
+"""The cache of numba's machine code, and the lock by which processes take turns compiling it.
 
-Code lies in a folder whose name depends on everything that it is made from, so it never has to be
-checked for staleness. Paths are not among it: checkouts and installations of the same sources share
-it.
+The name of the cache folder depends on everything the code is compiled from, so the cache is never
+out of date. It does not depend on paths: checkouts and installations of the same sources share it.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ if sys.platform != "win32":
     import fcntl
 
 CACHE_VARIABLE = "RLLIB_MINESTUDIO_CACHE"
-"""Environment variable that names another cache folder; it should be on a local disk."""
+"""Environment variable for another cache folder, which should be on a local disk."""
 
 _LOCK_NAME = "lock"
 POLL_SECONDS = 0.1
-"""Between two looks at a lock that another process holds."""
+"""Interval at which a lock held by another process is polled."""
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -41,27 +40,26 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class MachineTarget(NamedTuple):
-    """A kind of processor that machine code is made for."""
+    """A kind of processor that machine code is compiled for."""
 
     architecture: str
-    """As `platform.machine` has it."""
+    """The value of `platform.machine`."""
 
     name: str
     """LLVM's name of the processor."""
 
     features: str
-    """As LLVM takes them: what it has ("+fma") and what it lacks ("-avx512f"), with commas."""
+    """Features in LLVM's form, separated by commas: present ("+fma") or absent ("-avx512f")."""
 
     def has(self, feature: str) -> bool:
-        """Whether it is said to have a feature; what only its name implies does not count."""
+        """Return whether a feature is listed as present; those implied by `name` do not count."""
         return f"+{feature}" in self.features.split(",")
 
 
 def target() -> MachineTarget:
-    """Return what numba compiles for.
+    """Return the processor that numba compiles for.
 
-    That is this processor unless NUMBA_CPU_NAME, NUMBA_CPU_FEATURES or NUMBA_ENABLE_AVX ask for
-    less.
+    It is this machine's unless NUMBA_CPU_NAME, NUMBA_CPU_FEATURES or NUMBA_ENABLE_AVX say less.
     """
     name, features = numba.config.CPU_NAME, numba.config.CPU_FEATURES
     return MachineTarget(
@@ -72,7 +70,7 @@ def target() -> MachineTarget:
 
 
 def base_folder() -> Path:
-    """Return the folder below which all machine code is kept."""
+    """Return the root folder of the cache."""
     chosen = os.environ.get(CACHE_VARIABLE)
     if chosen:
         return Path(chosen).expanduser()
@@ -89,7 +87,7 @@ def base_folder() -> Path:
 
 
 def fingerprint(sources: Iterable[Path]) -> str:
-    """Names everything that machine code depends on: sources, compiler, Python and target."""
+    """Return a hash of all that machine code depends on: sources, compiler, Python and target."""
     digest = hashlib.sha256()
     for part in (
         numba.__version__,
@@ -105,23 +103,23 @@ def fingerprint(sources: Iterable[Path]) -> str:
 
 
 def _name_of(source: Path | str) -> str:
-    """Of a file of this package, wherever the package is installed."""
+    """Return a source's path relative to the package."""
     return Path(os.path.relpath(source, _PACKAGE)).as_posix()
 
 
 class ByContents(UserProvidedCacheLocator):
-    """A numba cache locator that goes by the contents of source files.
+    """A numba cache locator that identifies source files by their contents.
 
-    Numba's own also depend on a file's path and, up to version 0.67, on its modification time.
+    Numba's own locators also use a file's path and, up to version 0.67, its modification time.
     """
 
     @classmethod
     def get_suitable_cache_subpath(cls, py_file: str) -> str:
-        """Return a subfolder for each source folder: files in several may share a name."""
+        """Return a subfolder per source folder, because files in different folders share names."""
         return Path(_name_of(py_file)).parent.as_posix().replace("/", ".")
 
     def get_source_stamp(self) -> str:
-        """Return a digest, also for sources that `fingerprint` was not given, such as tests."""
+        """Return a digest of the source; some, such as tests, are not part of `fingerprint`."""
         return _digest(self._py_file)
 
 
@@ -131,12 +129,12 @@ def _digest(source: str) -> str:
 
 
 def compiled(function: _F, folder: Path, **options: Any) -> _F:
-    """Return `function` as numba compiles it at its first call, free of the GIL.
+    """Return `function` wrapped by numba, which compiles it, without the GIL, at its first call.
 
     Args:
-        function: What to compile.
-        folder: Where its machine code is kept.
-        **options: Further ones of `numba.njit`.
+        function: The function to compile.
+        folder: The cache folder.
+        **options: Further options of `numba.njit`.
     """
     with _cache_in(folder):
         result: _F = numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
@@ -144,12 +142,14 @@ def compiled(function: _F, folder: Path, **options: Any) -> _F:
 
 
 def address_of(function: Callable[..., None], signature: Any, folder: Path) -> int:
-    """Compile `function` for other compiled code to call, or loads it; it stays in memory.
+    """Compile `function`, or load it, and return its address for other compiled code to call.
+
+    The code stays in memory for the life of the process.
 
     Args:
-        function: What to compile.
-        signature: Numba's, of C types.
-        folder: Where its machine code is kept.
+        function: The function to compile.
+        signature: Its numba signature, in C types.
+        folder: The cache folder.
     """
     with _cache_in(folder):
         code = numba.cfunc(signature, cache=True, error_model="numpy")(function)
@@ -158,12 +158,12 @@ def address_of(function: Callable[..., None], signature: Any, folder: Path) -> i
 
 
 _LOADED: list[Any] = []
-"""What numba would otherwise free."""
+"""Compiled functions that numba would otherwise free."""
 
 
 @contextmanager
 def _cache_in(folder: Path) -> Iterator[None]:
-    """Numba looks at its settings when a function is declared."""
+    """Set numba's cache folder and locator, which it reads when a function is declared."""
     config = numba.config
     previous = config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES
     config.CACHE_DIR = str(folder)
@@ -179,12 +179,11 @@ def only_process(folder: Path, waiting: Callable[[float], None]) -> Iterator[Non
     """Hold the lock of a cache folder; the system releases it if this process dies.
 
     Args:
-        folder: Is created if it does not exist.
-        waiting: Is called again and again while another process holds the lock, with the seconds
-            that it has been so.
+        folder: The cache folder, which is created if it does not exist.
+        waiting: Called repeatedly while another process holds the lock, with the seconds waited.
 
     Raises:
-        OSError: If the folder cannot be written.
+        OSError: The folder cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / _LOCK_NAME).open("a") as file:

@@ -1,10 +1,9 @@
-"""Observations of several parts: what their space promises, and arrays that keep the promise.
+"""Observations of several parts: their shapes and dtypes, and conversion between nested and flat.
 
-A part is named by its keys, joined with dots: `image`, `env_prev_action.camera`. A dot within an
-inner key becomes a colon: `env_prev_action.hotbar:1` is `obs["env_prev_action"]["hotbar.1"]`.
-
-Environments and policies know observations as nested mappings; on the way from one to the other
-they are flat, a mapping from names to arrays.
+Environments and policies use nested mappings. In between, observations are flat: a mapping from
+names to arrays. A part's name joins its keys with dots: `image`, `env_prev_action.camera`. A dot
+within an inner key becomes a colon: `env_prev_action.hotbar:1` is
+`obs["env_prev_action"]["hotbar.1"]`.
 """
 
 from __future__ import annotations
@@ -24,19 +23,19 @@ IMAGE = "image"
 
 SEPARATOR = "."
 _DOT_IN_KEY = ":"
-"""What stands in a name for a dot that is part of a key."""
+"""Replaces a dot within a key."""
 
 Value = TypeVar("Value")
 
 
 class ObservationPart(NamedTuple):
-    """What a space promises of one part."""
+    """The shape and dtype that a space declares for one part."""
 
     shape: tuple[int, ...]
     dtype: np.dtype
 
     def zeros(self, *leading: int) -> NDArray:
-        """Return zeros, with leading axes."""
+        """Return zeros of this shape and dtype, with leading axes."""
         return np.zeros((*leading, *self.shape), self.dtype)
 
 
@@ -44,13 +43,12 @@ def parts_of(space: gym.Space, read: Collection[str] | None = None) -> dict[str,
     """Return the parts of an observation space by name.
 
     Args:
-        space: A `Dict`, perhaps nested, of `Box`, `Discrete`, `MultiDiscrete` and `MultiBinary`.
-        read: The outermost keys that somebody reads; what the others are does not matter, and they
-            are left out. None: all.
+        space: A `Dict`, possibly nested, of `Box`, `Discrete`, `MultiDiscrete` and `MultiBinary`.
+        read: The outermost keys that are used; all others are left out unchecked. None: all keys.
 
     Raises:
-        InvalidOptionsError: It is another space, one of its own keys holds a dot, or an inner one a
-            colon.
+        InvalidOptionsError: The space is of another kind, or one of its outermost keys contains a
+            dot, or any key a colon.
     """
     if not isinstance(space, gym.spaces.Dict) or not space.spaces:
         raise InvalidOptionsError(
@@ -84,7 +82,7 @@ def flattened(nested_values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of nested mappings by name.
 
     Raises:
-        InvalidOptionsError: A key is no text, or holds a colon.
+        InvalidOptionsError: A key is not a string, or contains a colon.
     """
     flat: dict[str, Any] = {}
     for key, value in nested_values.items():
@@ -103,12 +101,12 @@ def flattened(nested_values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def keys_of(name: str) -> list[str]:
-    """Return the keys that lead to a part, outermost first."""
+    """Return the keys of a part in the nested observation, outermost first."""
     return [key.replace(_DOT_IN_KEY, SEPARATOR) for key in name.split(SEPARATOR)]
 
 
 def nested(flat: Mapping[str, Value]) -> dict[str, Any]:
-    """Return what `flattened` was given."""
+    """Undo `flattened`: return nested mappings."""
     result: dict[str, Any] = {}
     for name, value in flat.items():
         *path, last = keys_of(name)
@@ -120,14 +118,14 @@ def nested(flat: Mapping[str, Value]) -> dict[str, Any]:
 
 
 def write_observation(slots: Mapping[str, NDArray], obs: Mapping[str, Any]) -> None:
-    """Copy the parts of one observation to where they are read from.
+    """Copy the parts of one observation into given arrays.
 
     Args:
-        slots: Name to an array of the part's shape and dtype.
-        obs: As the environment gave it, nested.
+        slots: Name -> array of the part's shape and dtype.
+        obs: The environment's observation, nested.
 
     Raises:
-        TypeError: It is not what the observation space promises; NumPy would broadcast or cast it.
+        TypeError: A part has another shape or dtype, which NumPy would broadcast or cast.
     """
     for name, slot in slots.items():
         value: Any = obs

@@ -1,12 +1,12 @@
-"""An option is declared once: a dataclass field with its default, its bounds and its sentence.
+"""Options, each declared once as a dataclass field with its default, bounds and description.
 
     @dataclass(kw_only=True)
     class PPOOptions:
         kl_coeff: float = option(0.2, "The KL term starts with this weight.", least=0.0, most=1e9)
 
-From the fields come keyword arguments with their help (`takes`), validation (`value_problems`,
-`group_problems`), the flags of a command (`cli/flags.py`), and the pages of the docs that list them
-(`tools/reference`).
+Keyword arguments with their help (`takes`), validation (`value_problems`, `group_problems`), the
+flags of a command (`cli/flags.py`), and the reference pages in the docs (`tools/reference`) are
+derived from the fields.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, Union, get_args, get_or
 from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
 
 MANY, EVER = 10**6, 10**12
-"""More than anybody has of things held at once, and of what is only ever counted."""
+"""Upper bounds for things that are held at once, and for things that are only counted."""
 
 Check = Callable[[str, Any], list[str]]
 """(name, value) -> one sentence per problem."""
@@ -36,14 +36,14 @@ _SENTENCE, _BOUNDS, _FLAG, _GROUP, _KEYS = "sentence", "bounds", "flag", "group"
 
 @dataclass(frozen=True)
 class Bounds:
-    """Which values of its type an option may have.
+    """The values of its type that an option may have.
 
     Attributes:
-        least: The smallest number, itself allowed.
-        most: The greatest number, itself allowed; of integers never more than `EVER`.
-        choices: The only texts allowed; empty if any is.
-        wording: What a message calls the values allowed; None: what follows from the above.
-        check: Judges the value instead of all of the above.
+        least: The smallest number, inclusive.
+        most: The largest number, inclusive; `EVER` at most for integers.
+        choices: The allowed strings; empty if all are.
+        wording: How messages describe the allowed values; None: derived from the above.
+        check: Checks the value instead of all of the above.
     """
 
     least: float = 0
@@ -57,14 +57,14 @@ class Bounds:
 class Flag:
     """How an option is written on the command line, where that is not `--its-name VALUE`.
 
-    A truth value is a flag without a value: false unless it is given.
+    A boolean is a flag without a value, and false unless the flag is given.
 
     Attributes:
-        metavar: What stands for its value in the help; "": what its type suggests.
-        names: With their dashes; left out: `--` and the option's name.
-        is_positional: Its value is a word of its own, without a name before it.
-        takes_several: All values of a list follow one name, instead of each its own.
-        is_alternative: Exactly one of a command's flags that are marked so has to be given.
+        metavar: Placeholder of the value in the help; "": derived from the type.
+        names: Names, with their dashes; by default `--` and the option's name.
+        is_positional: Whether it is a positional argument.
+        takes_several: Whether all values of a list follow one flag, instead of a flag for each.
+        is_alternative: Whether it is one of several flags of which exactly one must be given.
     """
 
     metavar: str = ""
@@ -78,9 +78,9 @@ def option(default: Any, sentence: str, flag: Flag | None = None, **bounds: Any)
     """Declare an option, as the right-hand side of a dataclass field.
 
     Args:
-        default: Its default; a mapping is copied for each instance. MISSING: it has to be given.
+        default: The default, copied for each instance if it is a dict. MISSING: it is required.
         sentence: What it does, for help and docs.
-        flag: How it is written on the command line, if it is a flag there.
+        flag: How it is written on the command line.
         bounds: Fields of `Bounds`.
     """
     metadata = {_SENTENCE: sentence, _BOUNDS: Bounds(**bounds), _FLAG: flag or Flag()}
@@ -94,8 +94,8 @@ def option_group(options: type, sentence: str, without: tuple[str, ...] = ()) ->
 
     Args:
         options: The dataclass.
-        sentence: What they decide.
-        without: Fields that are no keys.
+        sentence: What it does, for help and docs.
+        without: Fields that are not keys.
     """
     keys = tuple(option for option in fields(options) if option.name not in without)
     metadata = {_SENTENCE: sentence, _BOUNDS: Bounds(), _GROUP: options, _KEYS: keys}
@@ -111,7 +111,7 @@ def like(
     flag: Flag | None = None,
     **bounds: Any,
 ) -> Any:
-    """Declare an option as another dataclass does, but for what is given here."""
+    """Declare an option like the one in another dataclass, except for what is given here."""
     (model,) = (declared for declared in fields(base) if declared.name == name)
     return option(
         default_of(model) if default is MISSING else default,
@@ -122,7 +122,7 @@ def like(
 
 
 def is_option(declared: Field) -> bool:
-    """Whether a dataclass's field was declared as an option."""
+    """Return whether a dataclass field was declared as an option."""
     return _SENTENCE in declared.metadata
 
 
@@ -134,12 +134,12 @@ def default_of(option: Field) -> Any:
 
 
 def sentence_of(option: Field) -> str:
-    """Return what an option does."""
+    """Return the description of an option."""
     return str(option.metadata[_SENTENCE])
 
 
 def group_of(option: Field) -> type | None:
-    """Return the dataclass of a mapping's keys; None for other options."""
+    """Return the dataclass that declares a mapping's keys; None for other options."""
     return option.metadata.get(_GROUP)
 
 
@@ -156,7 +156,7 @@ def flag_of(option: Field) -> Flag:
 
 
 def bounds_of(option: Field) -> Bounds:
-    """Return which values an option may have."""
+    """Return the bounds of an option's values."""
     bounds: Bounds = option.metadata[_BOUNDS]
     return bounds
 
@@ -174,16 +174,16 @@ def _without_none(hint: Any) -> tuple[type, bool]:
     return get_origin(kinds[0]) or kinds[0], len(kinds) < len(members)
 
 
-# ---------------------------------------------------------------- judging values
+# ---------------------------------------------------------------- checking values
 
 
 def option_problems(options: type, values: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """Say what is wrong with the values of all options that a dataclass declares.
+    """Check values against the options that a dataclass declares.
 
     Args:
         options: The dataclass.
-        values: Value by option; those that are left out are passed over.
-        prefix: Stands before each name in messages.
+        values: Option -> value; missing options are skipped.
+        prefix: Put before each name in messages.
 
     Returns:
         One sentence per problem.
@@ -202,14 +202,14 @@ def option_problems(options: type, values: Mapping[str, Any], prefix: str = "") 
 
 
 def group_problems(options: type, values: Mapping[str, Any], name: str) -> list[str]:
-    """Say what is wrong with a mapping of options, unknown keys included."""
+    """Return what is wrong with a mapping of options, including unknown keys."""
     known = [option.name for option in fields(options)]
     unknown = [unknown_name("option", key, known, name) for key in values if key not in known]
     return [*unknown, *option_problems(options, values, f"{name}.")]
 
 
 def value_problems(name: str, value: Any, kind: type, nullable: bool, bounds: Bounds) -> list[str]:
-    """Say what is wrong with one value, if anything is."""
+    """Return what is wrong with a value, one sentence per problem."""
     if (value is None and nullable) or _is_within(value, kind, bounds):
         return []
     if bounds.check is not None:
@@ -228,7 +228,7 @@ def _is_within(value: Any, kind: type, bounds: Bounds) -> bool:
     if kind in (int, float):
         numbers = int if kind is int else (int, float)
         is_number = isinstance(value, numbers) and not isinstance(value, bool)
-        return is_number and bounds.least <= value <= _most(kind, bounds)  # NaN is within none
+        return is_number and bounds.least <= value <= _most(kind, bounds)  # false for NaN
     if kind is str:
         return isinstance(value, str) and (not bounds.choices or value in bounds.choices)
     return isinstance(value, Mapping if kind is dict else kind)
@@ -239,7 +239,7 @@ def _most(kind: type, bounds: Bounds) -> float:
 
 
 def _rule(value: Any, kind: type, bounds: Bounds) -> str:
-    """Word the rule that a value breaks."""
+    """Return the rule that a value breaks, in words."""
     least, most = bounds.least, _most(kind, bounds)
     if kind is int:
         if is_integer(value) and value > most:
@@ -260,7 +260,7 @@ def takes(
 ) -> Callable[[Callable[..., Returned]], Callable[Concatenate[Returned, Arguments], Returned]]:
     """Let a setter that returns its object take a dataclass's fields as keyword arguments.
 
-    Type checkers and editors see the fields' names and types, `help` their sentences as well.
+    Type checkers and editors see the names and types of the fields, `help` also their descriptions.
     """
 
     def decorate(setter: Callable[..., Returned]) -> Any:
@@ -287,37 +287,37 @@ def takes(
     return decorate
 
 
-# ----------------------- small checks of options, and the sentences that say what is wrong with one
-# All layers share them, so that a wrong option reads alike wherever it is written: the field, the
-# rule, the value received, and the nearest valid name.
+# ----------------------------------------------------------------- small checks, and their messages
+# All layers share them, so that all messages have the same form: the field, the rule, the value
+# received, and the nearest valid name.
 
 
 def is_integer(value: Any) -> bool:
-    """Return whether `value` is an int; a bool is not."""
+    """Return whether `value` is an int but not a bool."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def is_number(value: Any) -> bool:
-    """Return whether `value` is a finite int or float; a bool is not."""
+    """Return whether `value` is a finite int or float but not a bool."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return isinstance(value, int) or math.isfinite(value)
 
 
 def is_list(value: Any) -> bool:
-    """Return whether `value` is a list, a tuple or the like; a string is not."""
+    """Return whether `value` is a sequence other than a string or bytes."""
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 
 LONGEST_PATH = 255
-"""Characters of an import path."""
+"""Limit on the characters of an import path."""
 
 
 def is_import_path(text: str) -> bool:
-    """Return whether a text could name something in a module; nothing is imported.
+    """Return whether a text has the form of an import path; nothing is imported.
 
     Args:
-        text: Such as `package.module.Class` or `package.module:Class`.
+        text: A text such as `package.module.Class` or `package.module:Class`.
     """
     parts = text.replace(":", ".", 1).split(".")
     is_short = len(parts) > 1 and len(text) <= LONGEST_PATH
@@ -325,30 +325,30 @@ def is_import_path(text: str) -> bool:
 
 
 def shown(value: Any) -> str:
-    """Return a value as messages show it, cut where it is long."""
+    """Return a value as messages show it, truncated if it is long."""
     try:
         text = value.__qualname__ if isinstance(value, type) else repr(value)
-    except (ValueError, RecursionError):  # an integer of thousands of digits; a list of itself
+    except (ValueError, RecursionError):  # an integer of thousands of digits, deep nesting
         return f"a {type(value).__name__} too large to be shown"
     return text if len(text) <= 300 else f"{text[:300]}..."
 
 
 _FEW = 12
-"""Names that are listed even where one is close."""
+"""Up to so many names are all listed, even if one is close."""
 
 
 def broken_rule(field: str, value: Any, rule: str) -> str:
-    """Say that `field` with `value` breaks `rule` ("must be ...")."""
+    """Return the message that `field` with `value` breaks `rule` ("must be ...")."""
     return f"{field} {rule}; got {shown(value)}."
 
 
 def unknown_name(kind: str, name: Any, valid: Iterable[str], where: str = "") -> str:
-    """Say that there is no such `kind` of thing called `name`, and what was probably meant.
+    """Return the message that there is no `kind` called `name`, and what was probably meant.
 
     Args:
-        kind: What is looked for.
+        kind: The kind of thing, such as "option".
         name: What the user wrote.
-        valid: All names that would have been right; listed if they are few, or none is close.
+        valid: All valid names; listed if there are few, or none is close.
         where: Dotted path of the option; "" leaves it out.
     """
     names = list(valid)
@@ -359,23 +359,25 @@ def unknown_name(kind: str, name: Any, valid: Iterable[str], where: str = "") ->
 
 
 def not_a_choice(field: str, value: Any, valid: Iterable[str]) -> str:
-    """Say that `value` is none of the strings `valid`."""
+    """Return the message that `value` is not one of the strings `valid`."""
     names = tuple(valid)
     hint = did_you_mean(value, names) if isinstance(value, str) else ""
     return broken_rule(field, value, f"must be one of {', '.join(map(repr, names))}") + hint
 
 
 class Problems:
-    """Collects complaints about options, so that a user sees all of them at once."""
+    """Collects problems with options, so that a user sees all of them at once.
+
+    Args:
+        owner: What the options belong to, for the messages; "" for nothing.
+    """
 
     def __init__(self, owner: str = "") -> None:
-        """Start an empty collection; `owner` names what the options belong to, if anything."""
         self.owner = owner
         self._prefix = f"{owner}: " if owner else ""
         self.messages: list[str] = []
 
     def __bool__(self) -> bool:
-        """Return whether anything is wrong so far."""
         return bool(self.messages)
 
     def add(self, name: str, value: Any, rule: str) -> None:
@@ -383,19 +385,19 @@ class Problems:
         self.messages.append(broken_rule(f"{self._prefix}{name}", value, rule))
 
     def unknown(self, kind: str, name: Any, valid: Iterable[str]) -> None:
-        """Note that there is no such `kind` of thing called `name`."""
+        """Note that there is no `kind` called `name`."""
         self.messages.append(unknown_name(kind, name, valid, self.owner))
 
     def known(self, kind: str, given: Mapping[Any, Any], valid: Iterable[str]) -> dict[str, Any]:
-        """Check that all of some options exist.
+        """Check that all given names exist.
 
         Args:
-            kind: What they are, each.
-            given: Options by name, as a user wrote them.
-            valid: The names that there are.
+            kind: The kind of thing, such as "option".
+            given: Name -> value, as a user wrote them.
+            valid: All valid names.
 
         Returns:
-            Those that exist.
+            The entries whose names exist.
         """
         names = list(valid)
         for name in given:
@@ -410,14 +412,14 @@ class Problems:
             self.messages.append(not_a_choice(f"{self._prefix}{name}", value, valid))
 
     def include(self, error: InvalidOptionsError) -> None:
-        """Take over the problems of a part that was checked on its own."""
+        """Add the problems of a part that was checked separately."""
         self.messages.extend(self._prefix + problem for problem in error.problems)
 
     def raise_if_any(self) -> None:
-        """Raise what was collected.
+        """Raise the collected problems, if there are any.
 
         Raises:
-            InvalidOptionsError: If there is at least one problem.
+            InvalidOptionsError: There is at least one problem.
         """
         if self.messages:
             raise InvalidOptionsError(self.messages)

@@ -1,10 +1,10 @@
-"""Reading pickles that others wrote without running anything, within bounds of memory.
+"""Safe reading of pickles that others wrote: no code of theirs runs, and memory is bounded.
 
-A pickle is a program: unpickling calls whatever functions it names, with arguments of its choice.
-Here it can make containers, numbers and strings. What it says about NumPy's arrays is noted by
-stand-ins (`_DType`, `_Array`); the arrays are made of these notes when it has ended, from
-bytes that are in the file and a dtype out of a list. Every other name is refused, or stands for
-something inert. `pickle_scan` bounds what it may ask for before it is read.
+A pickle is a program: unpickling calls the functions that it names, with arguments of its choice.
+Here it can only make containers, numbers and strings. NumPy's arrays are first represented by
+placeholders (`DTypeNote`, `ArrayNote`), which are replaced by arrays when the pickle has ended,
+using only bytes from the file and a fixed list of dtypes. Every other name is refused, or yields an
+inert object. Before a pickle is read, `scan` bounds the memory it may ask for.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.errors import CheckpointMismatchError
 
-# ------------------------------------- bounds what a pickle would make of memory, before it is read
-# A few bytes of a pickle can ask for gigabytes: a length that nothing follows, a place in the memo
-# with a number in the billions, or millions of empty sets in a file of as many bytes. The opcodes
-# are read here without being executed; runs of those with a fixed size pass at C's speed.
+# ------------------------------------------------- bounding a pickle's memory use before it is read
+# A few bytes of a pickle can ask for gigabytes: a large length with no data after it, a memo index
+# in the billions, or millions of empty sets in a file of as many bytes. The opcodes are parsed here
+# without being executed; a regular expression skips runs of fixed-size opcodes quickly.
 
 BUDGET = 400 * 1024**2
-"""Bytes of Python objects that a pickle may ask for, its strings and bytes left out: these take no
-more than the file does."""
+"""Bytes of Python objects that a pickle may ask for. Strings and bytes do not count: they take no
+more memory than the file."""
 
 _COMMON_COST = 32
 _COSTS = {
@@ -44,7 +44,7 @@ _COSTS = {
     **dict.fromkeys(("EMPTY_SET", "FROZENSET", "SETITEM", "SETITEMS", "ADDITEMS"), 230),
     **dict.fromkeys(("REDUCE", "NEWOBJ", "NEWOBJ_EX", "OBJ", "INST", "BUILD"), 200),
 }
-"""Bytes per opcode: of what it makes, or of what a container grows by, generously."""
+"""Bytes per opcode, generously estimated: of the object it makes, or by which a container grows."""
 
 _PUTS = ("PUT", "LONG_BINPUT")
 _SPECIAL = (*_PUTS, "FRAME", "STOP")
@@ -60,11 +60,11 @@ _LENGTHS: dict[int, struct.Struct] = {
     pickletools.TAKEN_FROM_ARGUMENT4U: struct.Struct("<I"),
     pickletools.TAKEN_FROM_ARGUMENT8U: struct.Struct("<Q"),
 }
-"""How pickletools marks an argument that begins with its length -> how that length is written."""
+"""pickletools' marker of an argument that begins with its length -> encoding of that length."""
 
 
 class PickleRefusedError(ValueError):
-    """A pickle is cut off, no pickle, or asks for more memory than any honest one."""
+    """A pickle is truncated, is not a pickle, or asks for too much memory."""
 
 
 def _argument_size(opcode: Any) -> int:
@@ -85,15 +85,15 @@ _RUN = _fixed_size_runs()
 
 
 def scan(data: Any, start: int = 0, budget: int = BUDGET) -> int:
-    """Judge the pickle that begins at `start`.
+    """Check the pickle that begins at `start`, without executing it.
 
     Args:
-        data: The bytes, or a mapped file.
-        start: Where the pickle begins.
+        data: The bytes, or a memory-mapped file.
+        start: Offset of the pickle.
         budget: Bytes of objects that it may ask for.
 
     Returns:
-        Where it ends: the position behind its last byte.
+        Offset of the first byte after the pickle.
 
     Raises:
         PickleRefusedError: It is damaged, or would take too much memory.
@@ -110,7 +110,7 @@ def scan(data: Any, start: int = 0, budget: int = BUDGET) -> int:
                 raise PickleRefusedError("it is cut off")
             opcode = _OPCODES.get(data[position])
             if opcode is None:
-                raise PickleRefusedError(f"it is no pickle: byte {data[position]:#04x}")
+                raise PickleRefusedError(f"it is not a pickle: byte {data[position]:#04x}")
             cost += 64
             position = _behind(data, position, opcode)
             if opcode.name == "STOP":
@@ -122,7 +122,7 @@ def scan(data: Any, start: int = 0, budget: int = BUDGET) -> int:
 
 
 def _behind(data: Any, position: int, opcode: Any) -> int:
-    """Return where the opcode at `position`, one with an argument to be judged, ends."""
+    """Return the offset after the opcode at `position`, having checked its argument."""
     size, argument = _argument_size(opcode), position + 1
     if opcode.name == "FRAME":
         (length,) = _unpacked(struct.Struct("<Q"), data, argument)
@@ -132,7 +132,7 @@ def _behind(data: Any, position: int, opcode: Any) -> int:
     if opcode.name in _PUTS:
         return _behind_put(data, argument, opcode)
     if size == pickletools.UP_TO_NEWLINE:
-        # Names of a module and of what is in it take two lines.
+        # The names of a module and of an object in it take two lines.
         for _ in range(2 if opcode.name in ("GLOBAL", "INST") else 1):
             argument = _behind_line(data, argument)
         return argument
@@ -148,7 +148,7 @@ def _behind(data: Any, position: int, opcode: Any) -> int:
 
 
 def _behind_put(data: Any, argument: int, opcode: Any) -> int:
-    """Pass an opcode that stores something under a number; the memo is as long as the largest."""
+    """Return the offset after a memo opcode; refuse large numbers, as the memo gets that long."""
     if opcode.name == "PUT":
         end = _behind_line(data, argument)
         text = bytes(data[argument : end - 1])
@@ -156,7 +156,7 @@ def _behind_put(data: Any, argument: int, opcode: Any) -> int:
     else:
         (number,) = _unpacked(struct.Struct("<I"), data, argument)
         end = argument + 4
-    if number >= argument:  # each thing that is stored takes some bytes before
+    if number >= argument:  # every stored object takes at least a byte before this
         raise PickleRefusedError(f"it stores something under the number {number}")
     return end
 
@@ -174,43 +174,44 @@ def _unpacked(form: struct.Struct, data: Any, position: int) -> tuple[Any, ...]:
     return form.unpack(data[position : position + form.size])
 
 
-# --------------- what a pickle says about NumPy's arrays, noted and judged before there is an array
+# ---------------------------------- placeholders for NumPy's arrays, checked before they are arrays
 # NumPy's own `__setstate__` trusts its arguments: with a forged dtype it makes objects at addresses
-# of the file's choice. So the pickle gets notes in the place of dtypes and arrays; `Settled` puts
-# arrays into their places when the pickle has ended and can do no more.
+# of the file's choice. So the pickle gets placeholders (notes) instead of dtypes and arrays, and
+# `Settled` replaces them by arrays when the pickle has ended and cannot act any more.
 
 _NUMERIC = re.compile(r"[<>|=]?(?:\?|[bBhHiIlLqQefdgFDG]|[biufc]\d{1,2}|[SUa]\d{1,5})")
-"""Names of dtypes that hold numbers, truth values or text, and nothing that points elsewhere."""
+"""Names of dtypes that hold numbers, booleans or text, and no pointers."""
 
 _DEEPEST = 64
-"""Containers in one another; more would overflow the stack of whoever walks through them."""
+"""Limit on nested containers; more could overflow the stack of code that walks through them."""
 
 _SHARING = 64
-"""How many times larger than its file a pickle's contents may be if each part counts as often as
-it is met: one no-op action in a thousand places is honest, a list of lists of lists is a bomb."""
+"""How many times larger than its file a pickle's contents may be, with shared parts counted as
+often as they occur: one no-op action in a thousand places is fine, a list of lists of one shared
+list is a bomb."""
 
 
 class DTypeNote:
-    """Stands for a `numpy.dtype`."""
+    """A placeholder for a `numpy.dtype`."""
 
     __slots__ = ("_name",)
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, name: Any, align: Any = False, copy: Any = False) -> None:
-        """Note what `numpy.dtype` would be called with.
+        """Note the arguments of `numpy.dtype`.
 
         Raises:
-            ValueError: It is no dtype of numbers or text.
+            ValueError: It is not a dtype of numbers or text.
         """
         if not isinstance(name, str) or not _NUMERIC.fullmatch(name):
-            raise ValueError(f"it holds an array of {name!r}, which are no numbers")
+            raise ValueError(f"it holds an array of {name!r}, not of numbers or text")
         self._name = name
 
     def __setstate__(self, state: Any) -> None:
-        """Take the byte order out of what `numpy.dtype.__reduce__` wrote.
+        """Take the byte order from what `numpy.dtype.__reduce__` wrote.
 
         Raises:
-            ValueError: It has fields, or parts of its own.
+            ValueError: The dtype has fields or a subarray.
         """
         _, order, *fields = state
         if order not in ("<", ">", "|", "=") or any(part is not None for part in fields[:3]):
@@ -219,34 +220,34 @@ class DTypeNote:
 
     @property
     def dtype(self) -> np.dtype:
-        """The dtype itself, newly made."""
+        """The dtype."""
         return np.dtype(self._name)
 
 
 class ArrayNote:
-    """Stands for an array, or for one of NumPy's numbers."""
+    """A placeholder for an array, or for one of NumPy's numbers."""
 
     __slots__ = ("_content", "_is_number")
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, content: tuple[Any, Any, Any, str] | None, is_number: bool = False) -> None:
-        """Note (bytes, dtype's note, shape, order); None: they come by `__setstate__`."""
+        """Note (bytes, `DTypeNote`, shape, order); None: `__setstate__` provides them."""
         self._content = content
         self._is_number = is_number
 
     @classmethod
     def empty(cls, kind: Any, shape: Any, dtype: Any) -> ArrayNote:
-        """Note `_reconstruct`, after which the pickle says what the array holds."""
+        """Note a call of `_reconstruct`; the array's contents follow in the pickle."""
         return cls(None)
 
     @classmethod
     def of_buffer(cls, data: Any, dtype: Any, shape: Any, order: Any = "C") -> ArrayNote:
-        """Note `_frombuffer`."""
+        """Note a call of `_frombuffer`."""
         return cls((data, dtype, shape, order))
 
     @classmethod
     def of_number(cls, dtype: Any, data: Any) -> ArrayNote:
-        """Note `scalar`."""
+        """Note a call of `scalar`."""
         return cls((data, dtype, (), "C"), is_number=True)
 
     def __setstate__(self, state: Any) -> None:
@@ -256,14 +257,14 @@ class ArrayNote:
 
     @property
     def data(self) -> Any:
-        """The bytes of the numbers; empty until they are known."""
+        """The array's bytes; empty until they are known."""
         return b"" if self._content is None else self._content[0]
 
     def array(self) -> NDArray | np.generic:
-        """Make the array, or the number.
+        """Return the array, or the number.
 
         Raises:
-            ValueError: The bytes are not those of such an array.
+            ValueError: The bytes do not fit the dtype and shape, or one of these is not allowed.
         """
         if self._content is None:
             raise ValueError("it holds an array without contents")
@@ -277,7 +278,7 @@ class ArrayNote:
             raise ValueError(
                 f"it holds an array of the shape {sizes} in {len(data)} bytes, which do not fit"
             )
-        # One that can be written, as NumPy's own.
+        # Writable, like NumPy's own.
         array = np.frombuffer(bytearray(data), note.dtype).reshape(
             sizes, order="F" if order == "F" else "C"
         )
@@ -285,10 +286,10 @@ class ArrayNote:
 
 
 class Settled:
-    """Puts arrays into the places of their notes.
+    """Replaces placeholders by arrays in what a pickle holds.
 
     Args:
-        size: Bytes of the pickle; its contents, and its arrays, must be in proportion.
+        size: Size of the pickle in bytes; it limits the size of its contents and arrays.
     """
 
     def __init__(self, size: int) -> None:
@@ -298,15 +299,15 @@ class Settled:
         self._open: set[int] = set()
 
     def settle(self, root: Any) -> Any:
-        """Return `root` without notes; containers keep their identity where they can.
+        """Return `root` with all placeholders replaced; lists and dicts keep their identity.
 
         Raises:
-            ValueError: It contains itself, is nested too deeply, or is a bomb of shared parts.
+            ValueError: It contains itself, is nested too deeply, or expands to too many parts.
         """
         return self._settled(root, 0)[0]
 
     def _settled(self, value: Any, depth: int) -> tuple[Any, int]:
-        """Return the value and how many things it holds, shared ones as often as they are met."""
+        """Return the value and the number of its parts, shared ones counted at each occurrence."""
         if not isinstance(value, (list, dict, tuple, ArrayNote, DTypeNote)):
             return value, 1
         known = self._met.get(id(value))
@@ -321,7 +322,7 @@ class Settled:
         self._open.discard(id(value))
         if count > self._most:
             raise ValueError(f"it holds more than {self._most} things, most of them shared")
-        # The first entry keeps the object alive, and with it the meaning of its id.
+        # The first entry keeps the object alive, so that its id is not reused.
         self._met[id(value)] = (value, settled, count)
         return settled, count
 
@@ -346,36 +347,36 @@ class Settled:
 _CONTAINERS: dict[tuple[str, str], Callable[..., Any]] = {
     ("collections", "OrderedDict"): collections.OrderedDict,
     **{("builtins", kind.__name__): kind for kind in (dict, list, tuple, set, frozenset, complex)},
-    # How pickles of protocol 2 write bytes; the encoding they name is always this one.
+    # Protocol 2 writes bytes this way, always with this encoding.
     ("_codecs", "encode"): lambda text, _encoding="latin1": text.encode("latin1"),
 }
 
 _PYTHON_2_NAMES = {"__builtin__": "builtins"}
-"""Protocols up to 2 name modules as Python 2 did, whoever wrote them."""
+"""Protocols up to 2 use Python 2's names of modules, whatever version wrote them."""
 
 _NUMPY_PACKAGES = ("numpy.core", "numpy._core")
-"""NumPy 2 renamed the package; pickles name whichever wrote them."""
+"""NumPy 2 renamed the package; pickles have the name of the version that wrote them."""
 
 _NUMPY: dict[tuple[str, str], Callable[..., Any]] = {
     ("multiarray", "scalar"): ArrayNote.of_number,
     ("multiarray", "_reconstruct"): ArrayNote.empty,
     ("numeric", "_frombuffer"): ArrayNote.of_buffer,
 }
-"""Functions of NumPy's own -> what notes their arguments."""
+"""NumPy's internal functions -> what notes their arguments."""
 
 
 class Inert:
-    """Stands in for an object whose class is not admitted; it takes anything and does nothing."""
+    """A placeholder for an object whose class is not allowed: accepts anything, does nothing."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Inert:
-        """Accept what the real class would have."""
+        """Ignore the arguments."""
         return super().__new__(cls)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Forget the arguments."""
+        """Ignore the arguments."""
 
     def __setstate__(self, state: Any) -> None:
-        """Forget the state."""
+        """Ignore the state."""
 
 
 def load_plain(
@@ -385,55 +386,59 @@ def load_plain(
 
     Args:
         path: The file.
-        others_inert: Put an `Inert` object in the place of one whose class is not admitted,
-            instead of refusing the file.
-        unpickler: A subclass that admits more.
+        others_inert: Replace objects whose classes are not allowed by `Inert` ones, instead of
+            refusing the file.
+        unpickler: A subclass that allows more.
 
     Raises:
-        CheckpointMismatchError: The file is missing, damaged, names something not admitted, or
-            asks for more memory than an honest one.
+        CheckpointMismatchError: The file is missing or damaged, names something not allowed, or
+            asks for too much memory.
     """
     try:
-        # A named pipe would be waited for.
+        # A named pipe would block.
         if not stat.S_ISREG(path.stat().st_mode):
-            raise CheckpointMismatchError("it is no regular file")
+            raise CheckpointMismatchError("it is not a regular file")
         with path.open("rb") as file:
             return (unpickler or PlainUnpickler)(file, others_inert).load()
     except CheckpointMismatchError as error:
         raise CheckpointMismatchError(f"{str(path)!r} is refused: {error}") from error
-    # A damaged pickle can raise nearly anything: it makes its own calls with wrong arguments.
+    # A damaged pickle can raise nearly anything, because it calls functions with wrong arguments.
     except Exception as error:
         raise CheckpointMismatchError(f"{str(path)!r} cannot be read: {error}") from error
 
 
 class PlainUnpickler(pickle.Unpickler):
-    """Makes containers, numbers and arrays; see the module."""
+    """An unpickler that makes only containers, numbers and arrays; see the module.
+
+    Args:
+        file: An open file or `io.BytesIO`.
+        others_inert: As in `load_plain`.
+    """
 
     def __init__(self, file: Any, others_inert: bool = False) -> None:
-        """Read from an open file or `io.BytesIO`; `others_inert` as in `load_plain`."""
         super().__init__(file)
         self._file = file
         self._others_inert = others_inert
         self._may_copy = 0
         admitted = self.find_class
-        # Whatever a subclass admits, too, is called with a meter running.
+        # What a subclass allows in addition is metered, too.
         self.find_class = lambda module, name: self._metered(admitted(module, name))  # type: ignore[method-assign]
 
     def load(self) -> Any:
-        """Return what the pickle at the file's position holds.
+        """Return the object in the pickle at the file's position.
 
         Raises:
-            CheckpointMismatchError: It names something not admitted, or copies without end.
-            Exception: Of nearly any type, if it is damaged.
+            CheckpointMismatchError: It names something not allowed, or copies too much.
+            Exception: It is damaged; nearly any type of exception.
         """
         with _bytes_of(self._file) as data:
             size = scan(data, self._file.tell()) - self._file.tell()
-        # What is copied in an honest pickle was in it: 4 leaves room for small things.
+        # A normal pickle copies no more than it holds; the factor 4 leaves room for small objects.
         self._may_copy = 4 * size + 65536
         return Settled(size).settle(super().load())
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return what a name stands for, or refuses it."""
+        """Return what stands for a name, or refuse it."""
         module = _PYTHON_2_NAMES.get(module, module)
         found = _CONTAINERS.get((module, name)) or _from_numpy(module, name)
         if found is not None:
@@ -446,9 +451,9 @@ class PlainUnpickler(pickle.Unpickler):
         )
 
     def _metered(self, admitted: Any) -> Any:
-        """Return `admitted` such that it ends the reading when it was given too much in all.
+        """Wrap `admitted` to count the elements passed to it, and refuse the pickle if too many.
 
-        A pickle may pass one long list to `list` a million times.
+        A pickle can pass one long list to `list` a million times.
         """
         is_inert = isinstance(admitted, type) and issubclass(admitted, (Inert, np.generic))
         if is_inert or not callable(admitted):
@@ -465,7 +470,7 @@ class PlainUnpickler(pickle.Unpickler):
 
 @contextmanager
 def _bytes_of(file: Any) -> Iterator[Any]:
-    """Give all bytes of an open file without reading them."""
+    """Yield all bytes of an open file, memory-mapped instead of read."""
     if isinstance(file, io.BytesIO):
         yield file.getvalue()
         return
@@ -477,7 +482,7 @@ def _bytes_of(file: Any) -> Iterator[Any]:
 
 
 def _from_numpy(module: str, name: str) -> Any:
-    """Return what notes the arguments of NumPy's own function or class, else None."""
+    """Return what notes the arguments of one of NumPy's functions or classes, else None."""
     if (module, name) == ("numpy", "dtype"):
         return DTypeNote
     if (module, name) == ("numpy", "ndarray"):

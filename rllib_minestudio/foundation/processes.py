@@ -1,19 +1,17 @@
-"""How a process shares the processor, and the processes that it starts.
+"""How processes share the CPU cores, and child processes that end with their parent.
 
-PyTorch's threads are OpenMP's. Left alone, a thread that waits for the others spins for a while:
-where another process wants its core, the others wait for it meanwhile, and an operation takes
-milliseconds instead of microseconds. So threads that wait sleep here. Ray runs its workers at the
-lowest but four of the system's priorities (niceness 15), which beside any other program leaves them
-a thirtieth of a core; here they count as much as others. OpenMP reads its variables once, when
-PyTorch loads it, and Ray when it starts, which is why importing this package is what sets them
-(`set_processor_environment`); processes that are started later, Ray's workers among them, inherit
-them.
+PyTorch's threads are OpenMP's. By default, a thread that waits for the others spins for a while. If
+another process needs its core, the others have to wait meanwhile, and an operation takes
+milliseconds instead of microseconds. So waiting threads sleep here. Ray runs its workers at
+niceness 15, which leaves them a thirtieth of a core beside any other program; here they have normal
+priority. OpenMP reads its environment variables once, when PyTorch loads it, and Ray when it
+starts. That is why importing this package sets them (`set_processor_environment`). Processes that
+are started later, including Ray's workers, inherit them.
 
-How many threads there are follows from who else computes: Ray gives each of its workers the CPUs
-that were asked for, and a process that is none of Ray's gets what env runners and learners leave
-over (`share_cores`).
+The number of threads depends on the other processes: Ray gives each of its workers the CPUs that it
+asked for, and a process outside Ray gets what env runners and learners leave (`share_cores`).
 
-A variable that is set already is left alone, and so decides.
+Variables that are already set are left alone.
 """
 
 from __future__ import annotations
@@ -30,28 +28,28 @@ logger = logging.getLogger(__name__)
 THREADS = "OMP_NUM_THREADS"
 
 WAIT_POLICY = {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0"}
-"""Lets waiting threads sleep: in GNU's OpenMP (`libgomp`, which PyTorch's wheels for Linux hold)
-and, with both, in Intel's and LLVM's (`libiomp5`, `libomp`), which else spin for 200 ms."""
+"""Lets waiting threads sleep. GNU's OpenMP (`libgomp`, in PyTorch's Linux wheels) reads the first;
+Intel's and LLVM's (`libiomp5`, `libomp`), which otherwise spin for 200 ms, need both."""
 
 NICENESS = "RAY_worker_niceness"
 PRIORITY = {NICENESS: "0"}
-"""Gives Ray's workers the priority of other programs, where this process starts Ray."""
+"""Gives Ray's workers normal priority, if this process starts Ray."""
 
 SPINNING = {
     "OMP_WAIT_POLICY": lambda value: value.strip().upper() == "ACTIVE",
     "GOMP_SPINCOUNT": lambda value: value.strip() not in ("", "0"),
     "KMP_BLOCKTIME": lambda value: value.strip() not in ("", "0"),
 }
-"""Variable -> whether with this value threads spin while they wait."""
+"""Variable -> whether a value of it makes waiting threads spin."""
 
 OPENMP_LIBRARIES = ("libgomp", "libiomp", "libomp")
-"""What the names of their files begin with."""
+"""Prefixes of the libraries' file names."""
 
 _came_too_late = False
 
 
 def set_processor_environment() -> None:
-    """Let waiting threads sleep and Ray's workers work, unless the environment decides."""
+    """Let waiting threads sleep and Ray's workers run at normal priority, if not set otherwise."""
     global _came_too_late
     _came_too_late = "torch" in sys.modules and "OMP_WAIT_POLICY" not in os.environ
     for name, value in {**WAIT_POLICY, **PRIORITY}.items():
@@ -59,33 +57,33 @@ def set_processor_environment() -> None:
 
 
 def machine_cpus() -> int:
-    """Return how many CPUs this process may run on."""
+    """Return the number of CPUs that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def with_one_thread(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment for one of many small processes: a thread each, unless it says else."""
+    """Return an environment that limits a process to one thread, unless the given one sets this."""
     return {THREADS: "1", **environment}
 
 
 def threads_beside(other_cpus: float, cores: int) -> int:
-    """Return how many threads a process computes with beside others on its machine.
+    """Return how many threads a process should use beside other processes on its machine.
 
     Args:
-        other_cpus: What the others ask for.
-        cores: What there is.
+        other_cpus: CPUs that the others ask for.
+        cores: CPU cores of the machine.
     """
     return max(1, cores - round(other_cpus))
 
 
 def share_cores(other_cpus: float) -> None:
-    """Leave env runners and learners their cores, where PyTorch would take all there are.
+    """Limit PyTorch's threads, of which there is one per core, to leave cores to other processes.
 
-    It never adds threads: a user's own `torch.set_num_threads` counts, too. In a worker of Ray's,
-    the CPUs that it was given have decided already: Ray sets OMP_NUM_THREADS.
+    Threads are never added, so a user's own `torch.set_num_threads` counts, too. In Ray's workers
+    this does nothing: Ray has set OMP_NUM_THREADS to their CPUs.
 
     Args:
-        other_cpus: What the processes ask for that this one is about to start.
+        other_cpus: CPUs of the env runners and learners that this process is about to start.
     """
     import torch
 
@@ -94,10 +92,9 @@ def share_cores(other_cpus: float) -> None:
         torch.set_num_threads(threads)
     if _came_too_late and torch.get_num_threads() > 1:
         logger.warning(
-            "torch was imported before rllib_minestudio, which could not choose any more what "
-            "torch's %d threads do while they wait: they spin, and beside other programs training "
-            "may be many times slower. Import rllib_minestudio first, or set "
-            "OMP_WAIT_POLICY=PASSIVE.",
+            "torch was imported before rllib_minestudio, which was then too late to set how "
+            "torch's %d threads wait: they spin, and beside other programs training may be many "
+            "times slower. Import rllib_minestudio first, or set OMP_WAIT_POLICY=PASSIVE.",
             torch.get_num_threads(),
         )
 
@@ -113,12 +110,12 @@ def openmp_library() -> str:
 
 
 def thread_problem(environment: Mapping[str, str], threads: int, cores: int) -> str:
-    """Say what makes training slow beside other programs; "" for nothing.
+    """Return what makes training slow beside other programs; "" if nothing does.
 
     Args:
-        environment: Of the process.
-        threads: With which PyTorch computes.
-        cores: That the process may run on.
+        environment: The process's environment variables.
+        threads: Number of PyTorch's threads.
+        cores: Number of cores that the process may run on.
     """
     if threads > cores:
         return f"{threads} threads on {cores} cores wait for each other: unset {THREADS}"
@@ -133,17 +130,17 @@ def thread_problem(environment: Mapping[str, str], threads: int, cores: int) -> 
     return ""
 
 
-# ------------------------------------------------ processes that end with the one that started them
+# ------------------------------------------------------------- processes that die with their parent
 
 _PR_SET_PDEATHSIG = 1
 """See prctl(2)."""
 
 
 def die_with(parent: int) -> None:
-    """Have the kernel (Linux) kill this process when its parent dies, whatever either is doing.
+    """Let the Linux kernel kill this process as soon as its parent dies.
 
     Args:
-        parent: Process id of the parent, which may have died already.
+        parent: Process id of the parent. If it has already died, this process exits.
     """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:

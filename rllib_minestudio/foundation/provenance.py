@@ -1,4 +1,4 @@
-"""Which code ran: versions of packages, the revision of the learner, the commit of a folder."""
+"""Which code ran: versions of packages, revision of the learner's numerics, git commit."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 
 DISTRIBUTION = "rllib-minestudio"
 PACKAGES = (DISTRIBUTION, "ray", "torch", "numpy", "gymnasium")
-"""Packages whose version decides what a run does."""
+"""Packages whose versions affect a run's results."""
 
 NUMERICS = 1
-"""Revision of the learner's numerics; whatever changes what a config learns raises it."""
+"""Revision of the learner's numerics. A change to what the same config learns increments it."""
 
 SECONDS_FOR_GIT = 10.0
 
@@ -35,12 +35,9 @@ def versions() -> dict[str, str]:
 def code_identity(folder: Path) -> dict[str, Any]:
     """Return the git commit of a source folder.
 
-    Args:
-        folder: A folder with code.
-
     Returns:
-        `{"commit": str, "modified": bool}`, or {} where git does not track the folder's files
-        (an installed package inside somebody's repository is not that repository's code).
+        `{"commit": str, "modified": bool}`, or {} if git does not track the folder's files
+        (a package installed inside a repository is not that repository's code).
     """
     if not _git(folder, "ls-files", "."):
         return {}
@@ -51,7 +48,7 @@ def code_identity(folder: Path) -> dict[str, Any]:
 
 
 def _git(folder: Path, *arguments: str) -> str:
-    """Return what git prints; "" if it fails or is not there."""
+    """Return git's output; "" if git fails or is not installed."""
     try:
         done = subprocess.run(
             ["git", "-C", str(folder), *arguments],

@@ -8,16 +8,16 @@ from typing import Any
 
 
 def load_public_name(package: str, name: str, home_of: Mapping[str, str]) -> Any:
-    """What a package's `__getattr__` is to return.
+    """Return what a package's `__getattr__` should return.
 
     Args:
-        package: The package.
-        name: What is asked for.
-        home_of: Public name -> the module that has it.
+        package: Name of the package.
+        name: The requested name.
+        home_of: Public name -> module that defines it.
 
     Raises:
         AttributeError: The package has no such public name.
-        ImportError: Its module cannot be imported.
+        ImportError: The module cannot be imported.
     """
     if name not in home_of:
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
@@ -25,7 +25,7 @@ def load_public_name(package: str, name: str, home_of: Mapping[str, str]) -> Any
     try:
         module = import_module(home)
     except AttributeError as error:
-        # Another version of a library, as a rule. `from package import name` would take this error
-        # for the answer that there is no such name, and say nothing else.
+        # Usually a library of the wrong version. `from package import name` would take this error
+        # to mean that there is no such name, and hide the cause.
         raise ImportError(f"{home} cannot be imported: {error}", name=home) from error
     return getattr(module, name)

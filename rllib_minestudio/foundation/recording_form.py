@@ -1,6 +1,6 @@
-"""What a recording shows and how it is stored, as the command line and experiment files choose it.
+"""Options of what recordings show and how they are stored, for commands and experiment files.
 
-Nothing that records is imported: `rllib evaluate --help` lists these options, and is to be quick.
+No recording code is imported here, so that `rllib evaluate --help`, which lists them, is fast.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ PRESETS = (
     *("ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow", "slower"),
     *("veryslow", "placebo"),
 )
-"""x264's, from fast and large to slow and small."""
+"""x264's presets, from fast with large files to slow with small ones."""
 MAX_CRF = 51
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordingForm:
-    """What a recording shows, and in which form; where it goes is said elsewhere."""
+    """What a recording shows and in which format; its path is not part of this."""
 
     format: str = option(
         "episodes",

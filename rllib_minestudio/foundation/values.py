@@ -1,7 +1,7 @@
-"""The one conversion of values to plain Python, and a short name of what comes of it.
+"""Conversion of values to plain data, and hashes of it.
 
-Numbers, texts, lists and mappings: what JSON and YAML can hold, and what every process can
-unpickle, whatever is installed there.
+Plain data are numbers, strings, lists and mappings of Python's own types: JSON and YAML can hold
+them, and every process can unpickle them, whatever is installed there.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any
 
 OMITTED = object()
-"""What an `otherwise` returns so that a value is left out of the list or mapping it is in."""
+"""Returned by an `otherwise` function to leave a value out of its list or mapping."""
 
 _ARRAYS = ("numpy", "torch")
 
@@ -24,15 +24,15 @@ def plain(
     key: Callable[[Any], Any] = str,
     largest_array: float = float("inf"),
 ) -> Any:
-    """Return a value in numbers, texts, lists and mappings of Python's own types.
+    """Convert a value to plain data.
 
-    Tuples and sets become lists, and NumPy's and torch's scalars and arrays numbers and lists.
+    Tuples and sets become lists; NumPy's and torch's scalars and arrays become numbers and lists.
 
     Args:
         value: Anything.
-        otherwise: What becomes of any other object: returns it in plain values, or `OMITTED`.
-        key: What becomes of a mapping's keys.
-        largest_array: An array of more elements is one of the other objects.
+        otherwise: Converts any other object to plain data, or returns `OMITTED`.
+        key: Converts a mapping's keys.
+        largest_array: Arrays with more elements are converted by `otherwise`.
     """
     kind = type(value)
     if value is None or kind is str or kind is float or kind is int or kind is bool:
@@ -56,13 +56,13 @@ def plain(
 
 
 def integer_or_text(key: Any) -> int | str:
-    """Return a mapping's key as YAML reads it back: integers and texts as they are."""
+    """Convert a mapping's key to one that YAML can hold: an integer or a string."""
     found = plain(key)
     return found if isinstance(found, int | str) else str(key)
 
 
 def import_path(value: Any) -> str:
-    """Return the dotted path of a class or function; of anything else, its `repr`."""
+    """Return the dotted path of a class or function, or the `repr` of anything else."""
     if isinstance(value, type) or callable(value):
         module, name = getattr(value, "__module__", ""), getattr(value, "__qualname__", "")
         return f"{module}.{name}" if name else repr(value)
@@ -70,11 +70,11 @@ def import_path(value: Any) -> str:
 
 
 def recordable(value: Any) -> Any:
-    """Return options or results as records in YAML hold them, classes by their dotted path."""
+    """Convert options or results to plain data for YAML, with classes as dotted paths."""
     return plain(value, otherwise=import_path, key=integer_or_text)
 
 
 def digest(data: Any) -> str:
-    """Return a short name for plain data: equal data have equal names in any process."""
+    """Return a short hash of plain data, which is the same in every process."""
     text = json.dumps(data, sort_keys=True, default=repr)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,1 +1,1 @@
-"""Policies: the VPT network and the RLModule that adapts it to RLlib."""
+"""Policies: networks, action distributions, and the RLModules that adapt them to RLlib."""

@@ -1,8 +1,7 @@
-"""How a GPU multiplies float32 numbers: exactly, or rounded to TensorFloat-32 before.
+"""How a GPU multiplies float32 numbers: exactly, or rounded to TensorFloat-32 first.
 
-torch computes convolutions in TensorFloat-32 (ten bits of mantissa, relative errors of 5e-4) unless
-told otherwise, whatever the type of the numbers says, and products of matrices exactly. Here the
-option `precision` decides both.
+By default, torch computes float32 convolutions in TensorFloat-32 (ten bits of mantissa, relative
+errors of 5e-4), but matrix products exactly. Here the option `precision` decides both.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ FLOAT32, TF32, BFLOAT16 = "float32", "tf32", "bfloat16"
 _logger = logging.getLogger(__name__)
 
 DTYPES = {FLOAT32: torch.float32, TF32: torch.float32, BFLOAT16: torch.bfloat16}
-"""Of a network's images and features, by `precision`."""
+"""The dtype of a network's images and features for each `precision`."""
 
 
 def set_arithmetic(precision: str) -> None:
-    """Let this process multiply float32 numbers on GPUs as a precision says, from now on.
+    """Set how this process multiplies float32 numbers on GPUs from now on.
 
-    What is float32 beside bfloat16 is exact.
+    With `bfloat16`, whatever remains float32 is exact.
     """
     torch.backends.cudnn.allow_tf32 = precision == TF32
     torch.set_float32_matmul_precision("high" if precision == TF32 else "highest")
@@ -34,7 +33,7 @@ def set_arithmetic(precision: str) -> None:
 
 @cache  # once per process
 def advise(precision: str, device_type: str) -> None:
-    """Tell what exact products cost, where they are expensive: on a GPU."""
+    """Warn of the cost of exact products if the device is a GPU."""
     if device_type == "cuda" and precision == FLOAT32:
         _logger.warning(
             "model.precision is float32, whose exact products cost a GPU two to ten times as much "
@@ -44,7 +43,7 @@ def advise(precision: str, device_type: str) -> None:
 
 
 def arithmetic(precision: str, device: torch.device) -> AbstractContextManager[None]:
-    """The same for a block, if its device is a GPU; what the process had comes back."""
+    """Apply `set_arithmetic` within a `with` block if the device is a GPU, then restore."""
     return _for_a_block(precision) if device.type == "cuda" else nullcontext()
 
 

@@ -33,8 +33,8 @@ from rllib_minestudio.models.vpt.network import (
 class ConvGRURLModule(RecurrentRLModule):
     """A small policy: convolutions, a GRU, factored heads; see `RecurrentRLModule`.
 
-    `model_config` takes the fields of `ConvGRUConfig` besides. The policy reads every part of
-    the observation: `image` with convolutions, one-dimensional uint8 as a text, all else as
+    `model_config` also takes the fields of `ConvGRUConfig`. The policy reads every part of the
+    observation: `image` with convolutions, one-dimensional uint8 as text, everything else as
     numbers. The memory is `hidden` [B, hidden_size].
     """
 
@@ -55,13 +55,13 @@ class ConvGRURLModule(RecurrentRLModule):
 
     @override(RecurrentRLModule)
     def full_options(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Every field."""
+        """Return all fields of the configuration."""
         options_by_name = asdict(self.network.config)
         return {k: list(v) if isinstance(v, tuple) else v for k, v in options_by_name.items()}
 
     @classmethod
     def check_options(cls, options: Mapping[str, Any]) -> None:
-        """Checks the names and values of all options."""
+        """Check the names and values of all options."""
         own = {name: value for name, value in options.items() if name not in MODULE_OPTIONS}
         ConvGRUConfig.from_options(own)
 
@@ -69,16 +69,16 @@ class ConvGRURLModule(RecurrentRLModule):
     def blank(
         cls, options: Mapping[str, Any], spaces: Mapping[str, gym.Space] | None
     ) -> Self | None:
-        """Return a policy without numbers (on the meta device), of whatever size."""
+        """Return a policy on the meta device, where no size is too large."""
         with torch.device("meta"):
             return super().blank(options, spaces)
 
 
 def _check_frame(space: gym.Space, smallest_side: int) -> None:
-    """Refuse frames that the convolutions cannot read.
+    """Refuse images that the convolutions cannot read.
 
     Raises:
-        InvalidOptionsError: They are of another type, or too small.
+        InvalidOptionsError: They have another dtype or shape, or are too small.
     """
     image = space[IMAGE]
     is_frame = image.dtype == np.uint8 and len(image.shape) == 3 and image.shape[2] == 3
@@ -99,7 +99,7 @@ def _check_frame(space: gym.Space, smallest_side: int) -> None:
 def heads_for(space: gym.Space, width: int, temperature: float = 1.0) -> ActionHeads:
     """Return one head per entry of an action space.
 
-    VPT's tokens are scored by the keys and bins that they consist of, others one by one.
+    VPT's tokens are scored by the key groups and bins that they consist of, others one by one.
 
     Args:
         space: A `Dict` of `Discrete`, or `MultiDiscrete` of one number.
@@ -107,7 +107,7 @@ def heads_for(space: gym.Space, width: int, temperature: float = 1.0) -> ActionH
         temperature: Divides the logits.
 
     Raises:
-        InvalidOptionsError: It is another space.
+        InvalidOptionsError: The space is of another kind.
     """
     heads: dict[str, nn.Module] = {}
     for name, choices in choices_of(space).items():
@@ -124,7 +124,7 @@ def choices_of(space: gym.Space) -> dict[str, int]:
     """Return the number of tokens of every head of an action space.
 
     Raises:
-        InvalidOptionsError: It is no `Dict` of `Discrete`, or of `MultiDiscrete` of one number.
+        InvalidOptionsError: It is not a `Dict` of `Discrete`, or of `MultiDiscrete` of one number.
     """
     if isinstance(space, gym.spaces.Dict) and space.spaces:
         found = {name: _choices(inner) for name, inner in space.spaces.items()}
@@ -141,7 +141,7 @@ def choices_of(space: gym.Space) -> dict[str, int]:
 
 
 def _choices(space: gym.Space) -> int:
-    """Number of tokens; 0 for a space of anything else."""
+    """The number of tokens; 0 for any other space."""
     if isinstance(space, gym.spaces.Discrete) and space.start == 0:
         return int(space.n)
     if isinstance(space, gym.spaces.MultiDiscrete) and space.shape == (1,):

@@ -1,8 +1,8 @@
-"""Distributions over actions: one token per head, the heads independent.
+"""Distributions over actions.
 
-An action is one token per head, and the heads are independent, so log-probability, entropy and KL
-divergence are sums over them. A head's own distribution has a score per token
-(`JointCategorical`), or one per choice that tokens are made of (`FactoredCategorical`).
+An action is one token per head, and the heads are independent: log-probability, entropy and KL
+divergence are sums over the heads. A head's distribution has a score for each token
+(`JointCategorical`), or for each choice that tokens are composed of (`FactoredCategorical`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
 
 
 class ActionSample(NamedTuple):
-    """Actions, and how probable they were."""
+    """Actions and their log-probability."""
 
     actions: dict[str, Tensor]
     """Per head [...] tokens, int64."""
@@ -39,19 +39,19 @@ class ActionSample(NamedTuple):
 
 
 class ActionDistribution:
-    """The distributions of a policy's heads, which are independent of each other.
+    """The joint distribution of a policy's independent heads.
 
     Attributes:
-        heads: Each head's distribution, all of the same batch shape [...].
+        heads: Each head's distribution, all of the same batch shape [...], in the order of the
+            columns that `sample` takes.
     """
 
     def __init__(self, heads: Mapping[str, Categorical]) -> None:
-        """Keep the heads, whose order is that of the columns that `sample` takes."""
         self.heads = heads
 
     @property
     def logits(self) -> Mapping[str, Tensor]:
-        """Per head [..., N] log-probabilities; those of a head are computed when it is read."""
+        """Per head [..., N] log-probabilities, each computed when it is first read."""
         return _JointLogits(self.heads)
 
     def log_probs(self, actions: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -79,8 +79,8 @@ class ActionDistribution:
         """Draw a token per head.
 
         Args:
-            uniform: [..., heads] float64 numbers in [0, 1) to draw with, one column per head;
-                None: torch's own.
+            uniform: [..., heads] float64 numbers in [0, 1) to draw with; None uses torch's
+                generator.
         """
         columns = [None] * len(self.heads) if uniform is None else uniform.unbind(dim=-1)
         drawn = zip(self.heads.items(), columns, strict=True)
@@ -95,7 +95,7 @@ class ActionDistribution:
 
 
 class _JointLogits(Mapping[str, Tensor]):
-    """The heads' `logits` by name, not read before they are asked for."""
+    """The heads' `logits` by name, read only on access."""
 
     def __init__(self, heads: Mapping[str, Categorical]) -> None:
         self._heads = heads
@@ -110,7 +110,7 @@ class _JointLogits(Mapping[str, Tensor]):
         return len(self._heads)
 
 
-# what a distribution over one head's tokens offers, and the one with a score for every token
+# ---------------------------------------------------------------------- tokens of a single head
 
 
 class Categorical(ABC):
@@ -133,7 +133,7 @@ class Categorical(ABC):
         """KL(self || other) in nats, `sum p (log p - log q)`: [...] float32.
 
         Args:
-            other: Over the same tokens, for the same batch shape; possibly of another class.
+            other: Has the same tokens and batch shape, but possibly another class.
         """
         return vecdot(self.logits.exp(), self.logits - other.logits)
 
@@ -142,8 +142,8 @@ class Categorical(ABC):
         """Draw a token per element, by inverse CDF in the order of the tokens.
 
         Args:
-            uniform: [...] float64 numbers in [0, 1) to draw with, so that an element's token
-                depends on its own number only, not on the elements beside it; None: torch's own.
+            uniform: [...] float64 numbers in [0, 1) to draw with: an element's token then depends
+                on its own number only, not on the rest of the batch. None uses torch's generator.
 
         Returns:
             [...] int64.
@@ -155,20 +155,20 @@ class Categorical(ABC):
 
 
 class JointCategorical(Categorical):
-    """A score for every token."""
+    """A distribution with a score for every token."""
 
     def __init__(self, scores: Tensor, normalised: bool = False) -> None:
-        """Keep the scores.
+        """Store the scores.
 
         Args:
             scores: [..., N] float32, up to a constant per row.
-            normalised: Whether they are log-probabilities already.
+            normalised: Whether the scores are log-probabilities already.
         """
         self._scores = scores
         self._normalised = normalised
 
     @cached_property
-    @torch.enable_grad()  # who reads them later may want gradients
+    @torch.enable_grad()  # a later reader may need gradients
     def logits(self) -> Tensor:
         """[..., N] normalised log-probabilities."""
         return self._scores if self._normalised else F.log_softmax(self._scores, dim=-1)
@@ -183,10 +183,10 @@ class JointCategorical(Categorical):
 
     @torch.no_grad()
     def sample(self, uniform: Tensor | None = None) -> Tensor:
-        """Draw a token per element, from the scores as they are.
+        """Draw a token per element from the unnormalised scores.
 
-        One number per element instead of MineStudio's one per token (Gumbel-max), for the same
-        distribution. The sum is float64, because in float32 the cumulative sum of 8641 terms
+        Uses one random number per element where MineStudio uses one per token (Gumbel-max); the
+        distribution is the same. The cumulative sum is float64: a float32 sum of 8641 terms
         misplaces rare tokens.
         """
         shifted = self._scores - self._scores.amax(dim=-1, keepdim=True)
@@ -199,7 +199,7 @@ class JointCategorical(Categorical):
 
 
 def places(uniform: Tensor | None, scores: Tensor) -> Tensor:
-    """[...] or None, and scores [..., N] -> [..., 1] float64 numbers in [0, 1)."""
+    """[...] or None for torch's own, and scores [..., N] -> [..., 1] float64 numbers in [0, 1)."""
     if uniform is not None:
         return uniform.unsqueeze(-1)
     return torch.rand((*scores.shape[:-1], 1), dtype=torch.float64, device=scores.device)
@@ -207,17 +207,17 @@ def places(uniform: Tensor | None, scores: Tensor) -> Tensor:
 
 def inverse_cdf(cumulative: Tensor, place: Tensor) -> Tensor:
     """[..., N] cumulative weights, [..., 1] numbers in [0, 1) -> [..., 1] indices, int64."""
-    # No number below 1 makes the product as large as the total; only not-a-number needs the clamp.
+    # Numbers below 1 never make the product as large as the total: only NaN needs the clamp.
     index = torch.searchsorted(cumulative, place * cumulative[..., -1:], right=True)
     return index.clamp_(max=cumulative.shape[-1] - 1)
 
 
-# -------- a head that chooses from thousands of combinations of a few choices, without listing them
+# ---------------------------------------------------- combinations of choices, without listing them
 
 LARGEST_BELOW_ONE = 1 - 2**-53
 
 MERGED_CHOICES = 100
-"""Groups are merged to draw from as long as there are no more choices than these."""
+"""`FactoredCategorical.sample` merges neighbouring groups up to this many choices."""
 
 
 class FactoredCategorical(Categorical):
@@ -231,25 +231,24 @@ class FactoredCategorical(Categorical):
         entropy                = H(p) + (1 - p) sum_g H(q_g)
         KL(P || P')            = KL(p || p') + (1 - p) sum_g KL(q_g || q_g')
 
-    This is the softmax over the N tokens whose scores are the sums of their choices' scores, to
-    rounding. Nothing N wide is computed except `logits`.
+    Up to rounding, this is the softmax over N tokens, each scored by the sum of its choices'
+    scores. Nothing of width N is computed except `logits`.
 
-    What is kept has the gradients of the scores, whether or not those were wanted when it was first
-    computed.
+    Cached values pass gradients on to the scores even if they were first computed under `no_grad`.
     """
 
     def __init__(self, scores: Tensor, sizes: Sequence[int], exclusive: bool = False) -> None:
-        """Keep the scores.
+        """Store the scores.
 
         Args:
             scores: [..., C] float32, a score per choice, group after group, then that of the
                 exclusive token if there is one.
-            sizes: Choices of each group. Tokens count through their product, the last group
+            sizes: Number of choices in each group. Tokens number the combinations, the last group
                 fastest.
-            exclusive: Whether there is one more token, the last, that goes with no choice.
+            exclusive: Whether there is one more token, the last, that excludes all choices.
 
         Raises:
-            ValueError: There are not as many scores as choices.
+            ValueError: The number of scores does not match the number of choices.
         """
         self._sizes = tuple(sizes)
         self._has_exclusive = exclusive
@@ -264,9 +263,9 @@ class FactoredCategorical(Categorical):
     @cached_property
     @torch.enable_grad()
     def logits(self) -> Tensor:
-        """[..., N] normalised log-probabilities, of every combination."""
+        """[..., N] normalised log-probabilities of all tokens."""
         *rest, joint = self._log_q.split(self._sizes, dim=-1)
-        for group in reversed(rest):  # so that the longer axis is the one that is contiguous
+        for group in reversed(rest):  # keeps the longer axis contiguous
             joint = (group.unsqueeze(-1) + joint.unsqueeze(-2)).flatten(-2)
         if not self._has_exclusive:
             return joint
@@ -276,7 +275,7 @@ class FactoredCategorical(Categorical):
     def log_prob(self, token: Tensor) -> Tensor:
         """Log-probability of one token per element."""
         layout = self._layout
-        # The exclusive token has no choices, but finds some here; the result is then not used.
+        # The exclusive token has no choices: what is computed for it here is not used.
         choices = token.unsqueeze(-1) // layout.strides % layout.sizes
         of_choices = self._log_q.gather(-1, choices + layout.starts).sum(dim=-1)
         if not self._has_exclusive:
@@ -285,7 +284,7 @@ class FactoredCategorical(Categorical):
         return torch.where(token == self._combinations, log_p, log_not_p + of_choices)
 
     def entropy(self) -> Tensor:
-        """The groups' entropies added up; see the class."""
+        """The sum of the groups' entropies; see the class."""
         of_choices = -vecdot(self._log_q.exp(), self._log_q)
         if not self._has_exclusive:
             return of_choices
@@ -294,7 +293,7 @@ class FactoredCategorical(Categorical):
         return not_p * (of_choices - log_not_p) - log_p.exp() * log_p
 
     def kl_divergence(self, other: Categorical) -> Tensor:
-        """The groups' divergences added up, if `other` has the same groups."""
+        """The sum of the groups' divergences, if `other` has the same groups."""
         if not isinstance(other, FactoredCategorical) or not self._is_like(other):
             return super().kl_divergence(other)
         of_choices = vecdot(self._log_q.exp(), self._log_q - other._log_q)
@@ -308,11 +307,11 @@ class FactoredCategorical(Categorical):
 
     @torch.no_grad()
     def sample(self, uniform: Tensor | None = None) -> Tensor:
-        """Draw the token that the cumulative sum over all N of them would give.
+        """Draw the token that the cumulative sum over all N tokens would give.
 
-        Tokens that agree in their first choices lie side by side, so the number finds the first
-        group's choice; its place within that choice's interval then finds the second's, and so on.
-        In float64, because each step uses up a part of the number's digits.
+        Tokens with the same first choice are neighbours, so the number determines the first
+        group's choice. Its position within that choice's interval determines the second group's,
+        and so on. All in float64, because each step uses up some of the number's digits.
         """
         place = places(uniform, self._choice_scores)
         token = torch.zeros_like(place, dtype=torch.int64)
@@ -335,7 +334,7 @@ class FactoredCategorical(Categorical):
         return token.squeeze(-1)
 
     def mode(self) -> Tensor:
-        """The most probable choices, or the exclusive token if that is more probable still."""
+        """The most probable choices, or the exclusive token if that is more probable."""
         best = [group.max(dim=-1) for group in self._choice_scores.split(self._sizes, dim=-1)]
         choices = torch.stack([group.indices for group in best], dim=-1)
         token = (choices * self._layout.strides).sum(dim=-1)
@@ -366,14 +365,14 @@ class FactoredCategorical(Categorical):
     @cached_property
     @torch.enable_grad()
     def _log_p(self) -> tuple[Tensor, Tensor]:
-        """[...] log p and log(1 - p) of the exclusive token, neither of them ever infinite."""
+        """[...] log p and log(1 - p) of the exclusive token, both always finite."""
         log_odds = self._exclusive_score - self._log_partition
         return F.logsigmoid(log_odds), F.logsigmoid(-log_odds)
 
     def _merged_groups(self) -> list[Tensor]:
-        """Probabilities of the choices, float64; small groups side by side become one.
+        """The choices' probabilities, float64, with small neighbouring groups merged.
 
-        VPT's nine groups of buttons become two, 90 and 96 wide, which saves most of the calls.
+        VPT's nine groups of buttons become two, of 90 and 96 choices, which saves most calls.
         """
         first, *rest = self._log_q.double().exp().split(self._sizes, dim=-1)
         merged = [first]
@@ -389,7 +388,7 @@ class FactoredCategorical(Categorical):
 
 
 class _Layout(NamedTuple):
-    """Where groups lie among the choices and in a token; int64."""
+    """The positions of groups among the choices and within a token, int64."""
 
     sizes: Tensor  # [groups]
     starts: Tensor  # [groups], the index of a group's first choice
@@ -402,7 +401,7 @@ def _layout(sizes: tuple[int, ...], device: torch.device) -> _Layout:
     strides = list(accumulate(sizes[:0:-1], int.__mul__, initial=1))[::-1]
     starts = list(accumulate(sizes[:-1], initial=0))
     group_of = [group for group, size in enumerate(sizes) for _ in range(size)]
-    # A tensor born in inference mode could not be used where gradients are wanted later.
+    # A tensor created in inference mode could not take part in autograd later.
     with torch.inference_mode(False):
         return _Layout(
             *(torch.tensor(x, device=device) for x in (sizes, starts, strides, group_of))
@@ -410,6 +409,6 @@ def _layout(sizes: tuple[int, ...], device: torch.device) -> _Layout:
 
 
 def _within(place: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
-    """Where in [lower, upper) a number lies, from 0 to 1, without 1."""
+    """The relative position of a number in [lower, upper): from 0 to below 1."""
     width = (upper - lower).clamp_(min=torch.finfo(torch.float64).tiny)
     return ((place - lower) / width).clamp_(0.0, LARGEST_BELOW_ONE)

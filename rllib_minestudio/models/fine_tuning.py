@@ -1,6 +1,6 @@
-"""Which parts of a pretrained policy learn, how fast, and a smoothed copy to evaluate.
+"""Which parts of a pretrained policy learn, how fast, and an averaged copy for evaluation.
 
-Parameters are picked by shell patterns on their state dict names (`docs/vpt.md` lists them)::
+Parameters are selected by shell patterns on their state dict names (`docs/vpt.md` lists them)::
 
     net.img_process.*                   the image encoder
     net.recurrent_layer.blocks.[01].*   the two lower transformer blocks
@@ -24,10 +24,10 @@ HEADS_ONLY = ("net.img_process.*", "net.recurrent_layer.*", "net.lastlayer.*", "
 
 
 def matching(network: nn.Module, pattern: str) -> list[str]:
-    """Return the names of the parameters that a shell pattern picks.
+    """Return the names of the parameters that match a shell pattern.
 
     Raises:
-        InvalidOptionsError: There is none.
+        InvalidOptionsError: There are none.
     """
     names = [name for name, _ in network.named_parameters()]
     found = [name for name in names if fnmatchcase(name, pattern)]
@@ -40,7 +40,7 @@ def matching(network: nn.Module, pattern: str) -> list[str]:
 
 
 def freeze(network: nn.Module, patterns: Sequence[str]) -> list[str]:
-    """Stop the parameters that any pattern picks from learning.
+    """Freeze the parameters that match any of the patterns.
 
     Args:
         network: A `VPTNetwork`.
@@ -50,7 +50,7 @@ def freeze(network: nn.Module, patterns: Sequence[str]) -> list[str]:
         The names of the frozen parameters.
 
     Raises:
-        InvalidOptionsError: A pattern picks nothing, or nothing is left to learn.
+        InvalidOptionsError: A pattern matches nothing, or nothing is left to learn.
     """
     if not isinstance(patterns, list | tuple) or not all(isinstance(p, str) for p in patterns):
         rule = "must be a list of shell patterns, such as ['net.img_process.*']"
@@ -69,21 +69,21 @@ def freeze(network: nn.Module, patterns: Sequence[str]) -> list[str]:
 def parameter_groups(
     network: nn.Module, factors: Mapping[str, float], **options: Any
 ) -> list[dict[str, Any]]:
-    """Sort the learning parameters into groups of one learning rate each.
+    """Group the learning parameters by learning rate.
 
     Args:
         network: A `VPTNetwork`.
-        factors: Shell pattern to factor on the learning rate; the first that fits counts, and
-            parameters that none fits have factor 1.
+        factors: Shell patterns to factors on the learning rate. The first match counts, and
+            parameters without a match have factor 1.
         options: Added to every group, such as `weight_decay`.
 
     Returns:
-        Groups of named parameters for a torch optimizer, each with its `lr_factor`: multiply
-        the rate by it whenever the rate is set. Without factors there is one group, in the
-        network's order.
+        Groups of named parameters for a torch optimizer, each with an `lr_factor`, by which the
+        caller must multiply every learning rate that it sets. Without factors there is one group,
+        in the network's order.
 
     Raises:
-        InvalidOptionsError: A pattern picks nothing, or a factor is not a positive number.
+        InvalidOptionsError: A pattern matches nothing, or a factor is not a positive number.
     """
     for pattern, factor in factors.items():
         matching(network, pattern)
@@ -109,9 +109,9 @@ def parameter_groups(
 class WeightAverage:
     """Exponential moving average of a network's weights, for evaluation.
 
-    With decay d, after every optimizer step: average = d * average + (1 - d) * weights, where d
-    grows from 1/2 to its final value so that the random start is soon forgotten. Buffers (value
-    statistics) are averages already and are copied.
+    After every optimizer step, average = d * average + (1 - d) * weights. The decay d grows from
+    1/2 to its final value, so that the random start is soon forgotten. Buffers (value statistics)
+    are averages already and are copied.
     """
 
     def __init__(self, network: nn.Module, decay: float) -> None:
@@ -133,7 +133,7 @@ class WeightAverage:
 
     @torch.no_grad()
     def update(self, network: nn.Module) -> None:
-        """Take in the weights after an optimizer step."""
+        """Add the weights after an optimizer step."""
         self._updates += 1
         decay = min(self._decay, self._updates / (self._updates + 1))
         for name, tensor in network.state_dict().items():
@@ -147,11 +147,11 @@ class WeightAverage:
         return self._average
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what a checkpoint needs."""
+        """Return the state for a checkpoint."""
         return {"updates": self._updates, "average": dict(self._average)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a checkpoint."""
+        """Restore the state from a checkpoint."""
         self._updates = state["updates"]
         for name, tensor in self._average.items():
             tensor.copy_(state["average"][name])

@@ -24,10 +24,10 @@ POLICIES = {
 
 
 def find_policy(given: Any) -> type[RecurrentRLModule]:
-    """Return the class that a name, an import path, or a class itself means.
+    """Return the policy class for a name, an import path, or the class itself.
 
     Raises:
-        InvalidOptionsError: There is none, or it is no `RecurrentRLModule`.
+        InvalidOptionsError: There is none, or it is not a concrete `RecurrentRLModule`.
     """
     rule = (
         f"must be {', '.join(map(repr, POLICIES))}, or a subclass of RecurrentRLModule or its "
@@ -40,12 +40,12 @@ def find_policy(given: Any) -> type[RecurrentRLModule]:
             hint = did_you_mean(given[:LONGEST_PATH], POLICIES)
             raise InvalidOptionsError(broken_rule("module_class", given, rule) + hint)
         found = _imported(path)
-    # What a file names is called only if it is what it should be.
+    # Nothing that a file names is called unless it is such a class.
     if not isinstance(found, type) or not issubclass(found, RecurrentRLModule):
         raise InvalidOptionsError(broken_rule("module_class", given, rule))
     if inspect.isabstract(found):
         missing = ", ".join(sorted(found.__abstractmethods__))
-        rule = f"must be a whole policy, but lacks {missing} (docs/policies.md)"
+        rule = f"must be a complete policy, but lacks {missing} (docs/policies.md)"
         raise InvalidOptionsError(broken_rule("module_class", given, rule))
     return found
 
@@ -54,7 +54,7 @@ def policy_of_checkpoint(checkpoint: Checkpoint) -> type[RecurrentRLModule]:
     """Return the class that a checkpoint names; VPT's if it names none.
 
     Raises:
-        CheckpointMismatchError: There is none of that name, or it is no `RecurrentRLModule`.
+        CheckpointMismatchError: There is none, or it is not a concrete `RecurrentRLModule`.
     """
     try:
         return find_policy(checkpoint.policy_class or VPT)
@@ -68,17 +68,17 @@ def _imported(path: str) -> Any:
     """Return what an import path names.
 
     Raises:
-        InvalidOptionsError: It cannot be imported; says why, and what to do about it.
+        InvalidOptionsError: It cannot be imported; the message says why.
     """
     module, _, name = path.replace(":", ".").rpartition(".")
     try:
         return getattr(importlib.import_module(module), name)
-    # The module is the user's, and raises what it likes.
+    # The user's module may raise anything.
     except (Exception, SystemExit) as error:
         is_plain = isinstance(error, ModuleNotFoundError | AttributeError)
         reason = str(error) if is_plain else f"{type(error).__name__}: {error}"
         is_missing = isinstance(error, ModuleNotFoundError)
-        way_out = ": install it, or put the folder that it lies in on PYTHONPATH"
+        way_out = ": install it, or put the folder that contains it on PYTHONPATH"
         raise InvalidOptionsError(
             f"module_class is {path!r}, which cannot be imported ({reason})"
             f"{way_out if is_missing else ''}."
@@ -86,7 +86,7 @@ def _imported(path: str) -> Any:
 
 
 def name_of_policy(policy: type) -> str | None:
-    """Return the name, else the import path, that `find_policy` finds a class by; None without."""
+    """Return the name or import path by which `find_policy` finds a class; None without one."""
     path = f"{policy.__module__}.{policy.__qualname__}"
     for name, known in POLICIES.items():
         if path == known:
@@ -98,21 +98,21 @@ def name_of_policy(policy: type) -> str | None:
 
 
 def class_problems(policy: type[RecurrentRLModule], checkpoint: Checkpoint) -> list[str]:
-    """Say if a checkpoint is of another class, which needs neither spaces nor tensors.
+    """Report whether a checkpoint is of another class, without needing spaces or tensors.
 
     Args:
-        policy: What it is to be loaded into; checkpoints of the classes that it extends may fit.
+        policy: The class to load it into; checkpoints of its base classes may fit.
         checkpoint: What the option `weights` names.
 
     Returns:
-        One sentence, or none; none as well if the checkpoint does not say what it is of.
+        One sentence, or none; also none if the checkpoint does not name its class.
     """
     found = checkpoint.policy_class
     if found is None or found in map(name_of_policy, policy.__mro__):
         return []
     return [
         f"weights {checkpoint.name!r} are of the policy {found}, not of {policy.__name__}: give a "
-        f"checkpoint of that, or set module_class to {found!r}."
+        f"checkpoint of the latter, or set module_class to {found!r}."
     ]
 
 
@@ -124,7 +124,7 @@ class PolicySummary:
     """A checkpoint in numbers."""
 
     form: str
-    """Which of the forms of `checkpoints/checkpoint.py`."""
+    """One of the forms in `checkpoints/checkpoint.py`."""
 
     weights: Path
     """The file with the tensors."""
@@ -136,17 +136,17 @@ class PolicySummary:
     """Its `model_config`."""
 
     tensors: int
-    """How many there are."""
+    """The number of tensors."""
 
     parameters: int
-    """Numbers in them."""
+    """The number of values in the tensors."""
 
     dtype: str
-    """Of these numbers as stored; several are separated by commas."""
+    """The stored dtypes of these values, separated by commas."""
 
 
 def summarize_other(checkpoint: Checkpoint) -> PolicySummary | None:
-    """Tell names, shapes and options of a checkpoint; returns None if its policy is VPT.
+    """Summarise a checkpoint; return None if its policy is VPT.
 
     Raises:
         CheckpointMismatchError: It cannot be read.

@@ -1,7 +1,7 @@
-"""The base of every policy that this package trains: an RLModule with a memory.
+"""The base class of every policy that this package trains: an RLModule with a memory.
 
-What a policy must offer is four members (`RecurrentPolicy`); what RLlib, env runners and
-learners ask for follows from them.
+A policy provides four members (`RecurrentPolicy`). Everything that RLlib, env runners and learners
+need follows from them.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from rllib_minestudio.models.rollout import PolicyStep, RolloutSession, State, S
 from rllib_minestudio.models.strict_loading import load_strictly
 from rllib_minestudio.models.value_head import ValueHead
 
-# --------- what a policy with a memory has to offer, and what can be known of it before it is built
-# Docs/policies.md describes it on one page. `RecurrentRLModule` adds all that RLlib asks for.
+# ------------------------------------------------------------------------ the interface of a policy
+# docs/policies.md describes it on one page. `RecurrentRLModule` adds what RLlib needs.
 
 MODULE_OPTIONS = ("weights", "zero_init_value_head", "freeze")
 """Options of `model_config` that every policy has; all others are its network's."""
@@ -43,19 +43,19 @@ MODULE_OPTIONS = ("weights", "zero_init_value_head", "freeze")
 class RecurrentPolicy(ABC):
     """A policy with a memory.
 
-    A subclass implements `build_network`. If its network has ``forward(obs, first_bt, state) ->
-    (latent, state)`, `initial_state(batch)`, `action_head` and `value_head``, that is all;
-    else it overrides the four members of these names.
+    A subclass implements `build_network`. That is all if its network has
+    `forward(obs, first_bt, state) -> (latent, state)`, `initial_state(batch)`, `action_head` and
+    `value_head`. Otherwise it overrides `latent`, `initial_state`, `action_head` and `value_head`.
 
     Attributes:
-        network: Has all parameters that learn, under the names that checkpoints, `freeze` and
-            `lr_factors` know.
-        observation_space: Of the environment.
-        action_space: Of the environment, a `Dict` of `Discrete` or `MultiDiscrete([n])`.
-        precision: How a GPU multiplies float32 numbers, a value of `arithmetic.py`; None leaves
-            torch's settings alone.
-        memory_length: Observations from which the memory can be rebuilt well enough: the burn-in
-            of windows of demonstrations, unless the config says otherwise.
+        network: Holds all parameters that learn, under the names that checkpoints, `freeze` and
+            `lr_factors` use.
+        observation_space: The environment's.
+        action_space: The environment's, a `Dict` of `Discrete` or `MultiDiscrete([n])`.
+        precision: How a GPU multiplies float32 numbers, one of the values in `arithmetic.py`; None
+            leaves torch's settings alone.
+        memory_length: The number of observations that rebuild the memory well enough: the default
+            burn-in of demonstration windows.
     """
 
     network: nn.Module
@@ -77,56 +77,56 @@ class RecurrentPolicy(ABC):
         """
 
     def initial_state(self, batch: int) -> State:
-        """Return the empty memory of B environments, [B, ...] each, on the network's device."""
+        """Return empty memories of B environments, [B, ...] each, on the network's device."""
         return self.network.initial_state(batch)  # type: ignore[operator]
 
     def latent(
         self, obs: Mapping[str, Any], first_bt: Tensor, state: State
     ) -> tuple[Tensor, State]:
-        """Look at a chunk of T observations.
+        """Run the network, up to its heads, on a chunk of T observations.
 
-        Step by step or in chunks of any length, the numbers must be the same.
+        The results must not depend on the lengths of chunks.
 
         Args:
-            obs: Nested as the environment's, [B, T, ...] each.
+            obs: Nested as in the environment, [B, T, ...] each.
             first_bt: [B, T] bool: where True, everything before is forgotten.
             state: Memory before the chunk.
 
         Returns:
-            What the heads read, [B, T, E] float32, and the memory after the chunk.
+            The latent that the heads read, [B, T, E] float32, and the memory after the chunk.
         """
         return self.network(obs, first_bt, state)
 
     @property
     def action_head(self) -> nn.Module:
-        """The part of the network that makes an `ActionDistribution` [B, T] of a latent."""
+        """The module that maps a latent to an `ActionDistribution` [B, T]."""
         return self.network.action_head  # type: ignore[return-value]
 
     @property
     def value_head(self) -> ValueHead:
-        """The part of the network that predicts normalised values [B, T] from a latent."""
+        """The module that predicts normalised values [B, T] from a latent."""
         return self.network.value_head  # type: ignore[return-value]
 
     @property
     def observation_parts(self) -> dict[str, ObservationPart]:
-        """What the policy reads of observations; the default is all that the space has."""
+        """The parts of an observation that the policy reads; by default all."""
         return parts_of(self.observation_space)
 
     def make_rollout_session(self, num_envs: int) -> RolloutSession:
-        """Return a way to act step by step, whose memory stays on the module's device."""
+        """Return a session that acts step by step, with its memory on the module's device."""
         return SteppingSession(self._step, self.initial_state(num_envs))
 
     def full_options(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Return options that build the same network without its first weights."""
+        """Return options that build the same network without its initial weights."""
         return options
 
     @property
     def device(self) -> torch.device:
-        """Where the network is."""
+        """The network's device."""
         return next(self.network.parameters()).device
 
     def _step(self, obs: Mapping[str, Any], first_b: Tensor, state: State) -> PolicyStep:
-        """One observation of each of B environments, for `SteppingSession`."""
+        """Take one step in each of B environments, for `SteppingSession`."""
         was_training = self.network.training
         self.network.eval()
         latent_b1e, state = self.latent(_with_time(obs), first_b[:, None], state)
@@ -141,7 +141,7 @@ class RecurrentPolicy(ABC):
         """Load a checkpoint strictly.
 
         Args:
-            source: As of the option `weights`; a checkpoint may be open already.
+            source: As for the option `weights`, or an open checkpoint.
 
         Raises:
             CheckpointMismatchError: It is missing, unreadable, damaged, or holds another network.
@@ -153,8 +153,7 @@ class RecurrentPolicy(ABC):
         """Read the network's state from a checkpoint.
 
         Args:
-            source: As of the option `weights`; a checkpoint may be open already, and is a path
-                then.
+            source: As for the option `weights`, or an open checkpoint, which is also path-like.
 
         Raises:
             CheckpointMismatchError: It is missing, unreadable, or damaged.
@@ -163,10 +162,10 @@ class RecurrentPolicy(ABC):
 
     @classmethod
     def weights_problems(cls, network: nn.Module, checkpoint: Checkpoint) -> list[str]:
-        """Say why a checkpoint does not fit, looking at names and shapes only.
+        """Report why a checkpoint does not fit, by names and shapes only.
 
         Args:
-            network: Of what `blank` returns.
+            network: The network of a `blank` policy.
             checkpoint: What the option `weights` names.
         """
         return policy_weights_problems(network, checkpoint)
@@ -175,18 +174,18 @@ class RecurrentPolicy(ABC):
 
     @classmethod
     def check_options(cls, options: Mapping[str, Any]) -> None:
-        """Check `model_config` as far as that can be done without anything else.
+        """Check `model_config` as far as possible without spaces and weights.
 
         Raises:
             InvalidOptionsError: An option is unknown or invalid.
         """
-        del options  # which are right, only a subclass knows
+        del options  # only a subclass knows which are valid
 
     @classmethod
     def blank(
         cls, options: Mapping[str, Any], spaces: Mapping[str, gym.Space] | None
     ) -> Self | None:
-        """Return a policy for its names and shapes; None if they cannot be known.
+        """Return a policy for its parameter names and shapes; None if they cannot be known.
 
         Args:
             options: `model_config`.
@@ -202,7 +201,7 @@ class RecurrentPolicy(ABC):
 
     @classmethod
     def spaces_of(cls, options: Mapping[str, Any]) -> dict[str, gym.Space] | None:
-        """Return the spaces that a policy of these options plays in, if the options tell.
+        """Return the spaces of a policy with these options, if the options determine them.
 
         Args:
             options: `model_config`.
@@ -214,7 +213,7 @@ class RecurrentPolicy(ABC):
 
     @classmethod
     def env_defaults(cls, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what options of `MineStudioEnv` are for this policy where the user gives none.
+        """Return this policy's defaults for options of `MineStudioEnv`.
 
         Args:
             options: `model_config`.
@@ -223,7 +222,7 @@ class RecurrentPolicy(ABC):
 
 
 def _with_time(obs: Mapping[str, Any]) -> dict[str, Any]:
-    """Give every part a time axis of one step."""
+    """Add a time axis of one step to every part."""
     return {
         name: _with_time(value) if isinstance(value, Mapping) else value[:, None]
         for name, value in obs.items()
@@ -235,32 +234,31 @@ ACTION_DIST = "action_dist"
 
 LOGITS = "logits"
 """Output key of `forward_train`: per head [B, T, N] normalised log-probabilities of all joint
-actions. Each is computed when it is read; what samples and scores actions is `ACTION_DIST`."""
+actions, each computed when it is read. Use `ACTION_DIST` to sample and score actions."""
 
 VALUE = "value"
 """Output key of `forward_train`: [B, T] value in the value head's normalised units."""
 
 _OPTIONS_OF_OTHERS = frozenset({"vf_share_layers", "twin_q", "double_q", "dueling", "num_atoms"})
-"""What RLlib 2.60's algorithms add to every `model_config` (`_model_config_auto_includes`)."""
+"""Added by RLlib 2.60's algorithms to every `model_config` (`_model_config_auto_includes`)."""
 
-# RLlib 2.60's RLModule constructs this class itself, and warns of it as if its user had. Called
-# before, `log_once` takes the warning for given.
+# RLlib 2.60's RLModule constructs `RLModuleConfig` itself, yet warns as if the user had. Calling
+# `log_once` first suppresses the warning.
 log_once("RLModule(config=[RLModuleConfig object])")
 
 
 class RecurrentRLModule(RecurrentPolicy, TorchRLModule, ValueFunctionAPI):
-    """A policy with a memory, as RLlib wants it; what a subclass has to offer, its base says.
+    """A policy with a memory as an RLModule; `RecurrentPolicy` lists what subclasses provide.
 
-    `model_config` holds the network's options and
+    `model_config` holds the network's options and:
 
     - `weights`: a checkpoint to start from, loaded strictly; None: random weights.
     - `zero_init_value_head`: zero the value head, statistics included, after loading.
-    - `freeze`: list of shell patterns on parameter names (`fine_tuning.py`) that do not learn.
+    - `freeze`: shell patterns of the names of parameters that do not learn (`fine_tuning.py`).
 
-    Batches are [B, T, ...]: observations under `Columns.OBS`, nested as the environment's,
-    `"first"` [B, T] bool, and under `Columns.STATE_IN` what was the `Columns.STATE_OUT` of
-    the batch before. Tensors of any device and NumPy arrays will do. Without a state, episodes
-    begin.
+    Batches are [B, T, ...]: observations under `Columns.OBS`, nested as in the environment;
+    `"first"` [B, T] bool; and under `Columns.STATE_IN` the previous batch's `Columns.STATE_OUT`,
+    without which episodes begin. Tensors on any device and NumPy arrays are accepted.
 
     Raises:
         InvalidBatchError: A batch has another layout (from every `forward_...`).
@@ -270,7 +268,7 @@ class RecurrentRLModule(RecurrentPolicy, TorchRLModule, ValueFunctionAPI):
 
     @override(TorchRLModule)
     def setup(self) -> None:
-        """Build the network from `model_config`, and loads and freezes what that asks for."""
+        """Build the network, load its weights, and freeze parameters, all by `model_config`."""
         options = dict(self.model_config or {})
         _refuse_other_algorithms(options)
         own = {name: options[name] for name in options if name not in MODULE_OPTIONS}
@@ -281,7 +279,7 @@ class RecurrentRLModule(RecurrentPolicy, TorchRLModule, ValueFunctionAPI):
             self.value_head.reset_to_zero()
         frozen = options.get("freeze") or ()
         freeze(self.network, frozen)
-        # What a checkpoint of this module stores: restoring it must not need the first weights.
+        # Stored in this module's checkpoints: restoring one must not need the initial weights.
         self.model_config: dict[str, Any] = {**self.full_options(own), "freeze": list(frozen)}
 
     @override(TorchRLModule)
@@ -291,12 +289,12 @@ class RecurrentRLModule(RecurrentPolicy, TorchRLModule, ValueFunctionAPI):
 
     @override(TorchRLModule)
     def _forward_exploration(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """Samples actions; returns them with log-probability, value and the new state."""
+        """Sample actions; return them with log-probability, value and the new state."""
         return self._act(batch, explore=True)
 
     @override(TorchRLModule)
     def _forward_inference(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """Like exploration, with the most probable actions."""
+        """Do as `_forward_exploration`, with the most probable actions."""
         return self._act(batch, explore=False)
 
     @override(TorchRLModule)
@@ -314,13 +312,13 @@ class RecurrentRLModule(RecurrentPolicy, TorchRLModule, ValueFunctionAPI):
 
     @override(ValueFunctionAPI)
     def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> Tensor:
-        """Return values [B, T] in the task's units; runs the network, `embeddings` is unused."""
+        """Run the network; return values [B, T] in the task's units. `embeddings` is unused."""
         latent_bte, _ = self._look(batch)
         return self.value_head.denormalize(self.value_head(latent_bte))
 
     @override(TorchRLModule)
     def get_state(self, *args: Any, **kwargs: Any) -> dict[str, np.ndarray]:
-        """Return all weights and value statistics, under the names they have in the network.
+        """Return all weights and value statistics, under their names in the network.
 
         RLlib's own version turns 0-d arrays into Python floats and narrows float64. Inference
         needs everything (values are predicted while sampling), so there is nothing to leave out.
@@ -336,10 +334,10 @@ class RecurrentRLModule(RecurrentPolicy, TorchRLModule, ValueFunctionAPI):
         """Load what `get_state` returned.
 
         Raises:
-            CheckpointMismatchError: The state is of another network; RLlib's own version would
+            CheckpointMismatchError: The state belongs to another network; RLlib's own version would
                 load the keys that fit and ignore the others.
         """
-        # What comes out of Ray's object store is read-only, which torch warns of.
+        # Arrays from Ray's object store are read-only, which torch warns about.
         tensors = {
             name: torch.as_tensor(np.require(value, requirements="W"))
             for name, value in state.items()
@@ -357,7 +355,7 @@ class RecurrentRLModule(RecurrentPolicy, TorchRLModule, ValueFunctionAPI):
         return self.get_initial_state()
 
     def _look(self, batch: Mapping[str, Any]) -> tuple[Tensor, State]:
-        """Unpack a batch and runs the network up to its heads."""
+        """Unpack a batch and run the network up to its heads."""
         given: UnpackedBatch = unpack(batch, self._parts, self._state_parts, self.device)
         state = given.state
         if state is None:
@@ -366,7 +364,7 @@ class RecurrentRLModule(RecurrentPolicy, TorchRLModule, ValueFunctionAPI):
 
     @torch.no_grad()
     def _act(self, batch: Mapping[str, Any], *, explore: bool) -> dict[str, Any]:
-        """Run the network and chooses actions; returns what RLlib's env runner needs of a step."""
+        """Run the network and choose actions; return what RLlib's env runner needs of a step."""
         latent_bte, state = self._look(batch)
         distribution: ActionDistribution = self.action_head(latent_bte)
         chosen = distribution.sample() if explore else distribution.mode()
@@ -379,10 +377,10 @@ class RecurrentRLModule(RecurrentPolicy, TorchRLModule, ValueFunctionAPI):
 
 
 def _copy_on_host(tensor: Tensor) -> Tensor:
-    """A copy of a tensor in host memory.
+    """Copy a tensor to host memory.
 
-    From a GPU the copy is asynchronous, into pinned memory, which torch reuses once the copy is
-    freed: the caller synchronizes the stream once for all tensors of a module. Each such wait is
+    From a GPU the copy is asynchronous, into pinned memory that torch reuses once the copy is
+    freed. The caller synchronizes the stream once for all tensors of a module, because each wait is
     long where env runners share the GPU.
     """
     pinned = tensor.is_cuda
@@ -391,10 +389,10 @@ def _copy_on_host(tensor: Tensor) -> Tensor:
 
 
 def _refuse_other_algorithms(options: Mapping[str, Any]) -> None:
-    """Refuse what RLlib's algorithms add to a module's options by themselves.
+    """Refuse the options that RLlib's own algorithms add to a module.
 
     Raises:
-        InvalidOptionsError: There is any of it.
+        InvalidOptionsError: There are any.
     """
     added = sorted(_OPTIONS_OF_OTHERS & options.keys())
     if added:
@@ -405,7 +403,7 @@ def _refuse_other_algorithms(options: Mapping[str, Any]) -> None:
         )
 
 
-# ---------- what a batch for a recurrent RLModule holds, checked and brought to the module's device
+# ---------------------------------------------------------------------------- unpacking a batch
 
 FIRST = "first"
 """Batch key, [B, T] bool: the observation begins an episode. Absent means that none does."""
@@ -415,7 +413,7 @@ class UnpackedBatch(NamedTuple):
     """The parts of a batch, as tensors on one device."""
 
     obs: dict[str, Any]
-    """Nested as the environment's observations: [B, T, ...] each."""
+    """Nested as in the environment, [B, T, ...] each."""
 
     first_bt: Tensor
     """[B, T] bool."""
@@ -430,12 +428,12 @@ def unpack(
     state_parts: Mapping[str, Tensor],
     device: torch.device,
 ) -> UnpackedBatch:
-    """Take a batch apart; its parts may be tensors of any device or NumPy arrays.
+    """Check a batch of tensors or NumPy arrays and move it to the module's device.
 
     Args:
-        batch: `Columns.OBS`; `first` and `Columns.STATE_IN` may be missing: then no observation
-            begins an episode, or the first of each row does.
-        parts: Of observations, those that the module reads.
+        batch: Has `Columns.OBS`, and optionally `first` (without it, no observation begins an
+            episode) and `Columns.STATE_IN` (without it, the first one of each row does).
+        parts: The parts of an observation that the module reads.
         state_parts: The initial state of one environment, without a batch axis.
         device: The module's.
 
@@ -467,7 +465,7 @@ def unpack(
 
 
 def _part(batch: Mapping[str, Any], name: str, part: ObservationPart) -> Tensor:
-    """One part of the observations, [B, T, ...] and of the promised type."""
+    """One part of the observations, [B, T, ...] and of the declared dtype."""
     value = batch.get(Columns.OBS)
     expected = f"{part.dtype} (B, T{''.join(f', {size}' for size in part.shape)})"
     for key in keys_of(name):
@@ -520,7 +518,7 @@ def _tensor(name: str, value: Any) -> Tensor:
     if isinstance(value, Tensor):
         return value
     if isinstance(value, np.ndarray):
-        # What comes out of Ray's object store is read-only, which torch warns of.
+        # Arrays from Ray's object store are read-only, which torch warns about.
         return torch.from_numpy(np.require(value, requirements=("C", "W")))
     raise InvalidBatchError(
         f"{name} is a {type(value).__name__}: it must be a tensor or a NumPy array."
@@ -528,7 +526,7 @@ def _tensor(name: str, value: Any) -> Tensor:
 
 
 def _type_name(tensor: Tensor) -> str:
-    """What NumPy calls the type of a tensor's numbers too, if it has it."""
+    """The name of a tensor's dtype, which is also NumPy's name if NumPy has that dtype."""
     return str(tensor.dtype).removeprefix("torch.")
 
 

@@ -1,10 +1,10 @@
-"""Whether a policy of one's own keeps the contract of docs/policies.md.
+"""Checks that a policy keeps the contract of docs/policies.md.
 
-As gymnasium's `check_env` does for environments::
+They are to policies what gymnasium's `check_env` is to environments::
 
     check_policy(lambda: MyPolicy(observation_space=..., action_space=..., model_config={...}))
 
-or one by one in a test suite::
+or, one by one in a test suite::
 
     @pytest.mark.parametrize("check", POLICY_CHECKS)
     def test_my_policy(check):
@@ -28,10 +28,10 @@ from rllib_minestudio.models.rollout import State
 from rllib_minestudio.models.value_head import ValueHead
 
 TOLERANCE = 1e-4
-"""By which numbers may differ that are computed in two ways, absolutely and relatively."""
+"""Absolute and relative tolerance between two ways of computing the same numbers."""
 
 MakePolicy = Callable[[], RecurrentRLModule]
-"""Makes the policy; each time it is called, with new random weights."""
+"""Creates the policy, with new random weights at each call."""
 
 Outputs = dict[str, Tensor]
 
@@ -40,17 +40,18 @@ def check_policy(make: MakePolicy) -> None:
     """Run all of `POLICY_CHECKS`.
 
     Raises:
-        PolicyContractError: The policy breaks the contract; says where, and by how much.
+        PolicyContractError: The policy breaks the contract; the message says where.
     """
     for check in POLICY_CHECKS:
         check(make)
 
 
 def check_declarations(make: MakePolicy) -> None:
-    """What the policy says of itself fits its spaces."""
+    """Check that the heads, parameters and initial state are as the contract says."""
     policy = make()
     _require(
-        isinstance(policy, RecurrentRLModule), f"{type(policy).__name__} is no RecurrentRLModule."
+        isinstance(policy, RecurrentRLModule),
+        f"{type(policy).__name__} is not a RecurrentRLModule.",
     )
     _require(
         isinstance(policy.value_head, ValueHead),
@@ -74,7 +75,7 @@ def check_declarations(make: MakePolicy) -> None:
 
 
 def check_step_by_step(make: MakePolicy) -> None:
-    """Observations one by one, or in chunks of any length, give the same numbers and memory."""
+    """Check that chunks of any length give the same numbers and memory."""
     policy, first = make(), first_flags()
     obs = observations(policy)
     whole = _run(policy, obs, first)
@@ -91,7 +92,7 @@ def check_step_by_step(make: MakePolicy) -> None:
 
 
 def check_memory_ends_at_first(make: MakePolicy) -> None:
-    """Where `first` is true, everything before is forgotten."""
+    """Check that everything before a true `first` is forgotten."""
     policy = make()
     obs = observations(policy)
     start = TIME // 2
@@ -100,7 +101,7 @@ def check_memory_ends_at_first(make: MakePolicy) -> None:
     joined = _numbers(_run(policy, obs, first))
     alone = _numbers(_run(policy, chunk_of(obs, slice(start, None)), first[:, start:]))
     for name, expected in alone.items():
-        _same(f"{name} of an episode behind another one", joined[name][:, start:], expected)
+        _same(f"{name} of an episode after another one", joined[name][:, start:], expected)
     no_first = torch.zeros_like(first)
     remembered = _numbers(_run(policy, obs, no_first))["value"][:, start:]
     _require(
@@ -110,7 +111,7 @@ def check_memory_ends_at_first(make: MakePolicy) -> None:
 
 
 def check_causality(make: MakePolicy) -> None:
-    """Nothing depends on what comes later, or on other rows of the batch."""
+    """Check that nothing depends on later observations or on other rows of the batch."""
     policy, first = make(), first_flags()
     obs = observations(policy)
     expected = _numbers(_run(policy, obs, first))
@@ -122,7 +123,7 @@ def check_causality(make: MakePolicy) -> None:
 
 
 def check_distribution(make: MakePolicy) -> None:
-    """Samples, log-probabilities, entropy and KL belong to one distribution, that of `logits`."""
+    """Check that samples, log-probabilities, entropy and KL are those of `logits`."""
     policy = make()
     out, other = _run(policy), _run(make())[ACTION_DIST]
     distribution, joint = out[ACTION_DIST], dict(out[LOGITS])
@@ -146,7 +147,7 @@ def check_distribution(make: MakePolicy) -> None:
 
 
 def check_gradients(make: MakePolicy) -> None:
-    """The loss of a chunk has finite gradients, and all parameters that learn have a part."""
+    """Check that a chunk's loss gives every learning parameter a finite gradient."""
     policy = make()
     with torch.no_grad():  # a head that begins at 0 passes no gradient on
         for parameter in policy.network.parameters():
@@ -164,7 +165,7 @@ def check_gradients(make: MakePolicy) -> None:
 
 
 def check_rollout(make: MakePolicy) -> None:
-    """Acting step by step gives the learner's numbers, for all environments or some."""
+    """Check that acting gives the learner's numbers, for all environments or some."""
     policy, first = make(), first_flags()
     obs = observations(policy)
     learner = _run(policy, obs, first)
@@ -173,9 +174,9 @@ def check_rollout(make: MakePolicy) -> None:
     for t in range(TIME):
         now = chunk_of(obs, t)
         expected_value = learner["vf_preds"][:, t]
-        _same(f"value of step {t}, looked up", session.value(now, first[:, t]), expected_value)
+        _same(f"value of step {t}, without acting", session.value(now, first[:, t]), expected_value)
         nobody = torch.zeros(BATCH, dtype=torch.bool)
-        if t % 3 == 1:  # computed, and to be forgotten
+        if t % 3 == 1:  # computed, but discarded
             session.act(now, first[:, t], moving_n=nobody, explore=False)
         decision = session.act(now, first[:, t], rows=None if t % 2 else rows)
         log_prob = learner[ACTION_DIST].log_prob(
@@ -187,7 +188,7 @@ def check_rollout(make: MakePolicy) -> None:
 
 
 def check_saving(make: MakePolicy) -> None:
-    """What is saved and loaded is the same policy; a copy of it is one of its own."""
+    """Check that a restored policy is the same, and that a copy is independent."""
     policy, other = make(), make()
     expected = _numbers(_run(policy))
     other.set_state(policy.get_state())
@@ -201,7 +202,7 @@ def check_saving(make: MakePolicy) -> None:
 
 
 def check_modes(make: MakePolicy) -> None:
-    """Training and evaluation mode compute the same: neither dropout nor batch statistics."""
+    """Check that training and evaluation mode agree: no dropout, no batch statistics."""
     policy = make()
     expected = _numbers(_run(policy))
     policy.eval()
@@ -221,7 +222,7 @@ POLICY_CHECKS: tuple[Callable[[MakePolicy], None], ...] = (
     check_saving,
     check_modes,
 )
-"""All checks; each takes a function that makes the policy."""
+"""All checks; each takes a `MakePolicy`."""
 
 
 @torch.no_grad()
@@ -231,7 +232,7 @@ def _run(
     first: Tensor | None = None,
     state: State | None = None,
 ) -> dict[str, Any]:
-    """What `forward_train` gives for a chunk; without one, for a sample."""
+    """The outputs of `forward_train` for a chunk, by default a sample."""
     batch = {
         "obs": observations(policy) if obs is None else obs,
         "first": first_flags() if first is None else first,
@@ -241,7 +242,7 @@ def _run(
 
 
 def _numbers(out: Mapping[str, Any]) -> Outputs:
-    """All that a chunk's outputs say about its steps, [B, T, ...] each."""
+    """A chunk's outputs for each step, [B, T, ...] each."""
     return {"value": out[VALUE], **{f"logits of {n}": x for n, x in dict(out[LOGITS]).items()}}
 
 
@@ -254,7 +255,6 @@ def _same_state(what: str, found: State, expected: State) -> None:
 
 
 def _same(what: str, found: Tensor, expected: Tensor) -> None:
-    """Require that two tensors agree to `TOLERANCE`."""
     _require(
         found.shape == expected.shape,
         f"{what} is {tuple(found.shape)} instead of {tuple(expected.shape)}.",
@@ -276,7 +276,7 @@ BATCH, TIME = 3, 11
 
 
 def observations(policy: RecurrentRLModule) -> dict[str, Any]:
-    """Return a chunk of samples of the space, nested, [B, T, ...] each; always the same."""
+    """Return a chunk of samples of the space, nested, [B, T, ...] each; the same at every call."""
     space = policy.observation_space
     space.seed(0)
     samples = [flattened(space.sample()) for _ in range(BATCH * TIME)]
@@ -288,14 +288,14 @@ def observations(policy: RecurrentRLModule) -> dict[str, Any]:
 
 
 def first_flags() -> Tensor:
-    """Return where episodes begin, [B, T] bool: at the start, within, side by side, not at all."""
+    """Return [B, T] bool: episodes begin at the start, midway, in consecutive steps, or never."""
     first = torch.zeros(BATCH, TIME, dtype=torch.bool)
     first[0, 0] = first[0, 4] = first[1, 5] = first[1, 6] = True
     return first
 
 
 def chunk_of(obs: Mapping[str, Any], time: slice | int) -> dict[str, Any]:
-    """Return some of the steps of a chunk; those of an integer without a time axis."""
+    """Return some steps of a chunk; an integer drops the time axis."""
     return _mapped(obs, lambda part: part[:, time])
 
 
@@ -305,7 +305,7 @@ def row_of(obs: Mapping[str, Any], row: int) -> dict[str, Any]:
 
 
 def disturbed(obs: Mapping[str, Any], time: slice) -> dict[str, Any]:
-    """Return a chunk in which some steps have changed places with those of other rows."""
+    """Return a chunk in which some steps are exchanged between rows."""
 
     def shuffled(part: Tensor) -> Tensor:
         changed = part.clone()

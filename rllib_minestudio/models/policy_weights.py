@@ -1,6 +1,6 @@
 """Weights of a policy of any class, in the forms that this package writes.
 
-A checkpoint folder of an algorithm, its `policy`, a folder with `network.json` and
+These are: a checkpoint folder of an algorithm, its `policy`, a folder with `network.json` and
 `model.safetensors`, or a state dict in a file of safetensors or `torch.save`. VPT's weights are
 published in more forms, which `vpt/weights.py` reads.
 """
@@ -22,11 +22,11 @@ from rllib_minestudio.models.vpt.weights import write_plain
 
 
 def policy_weights_problems(network: nn.Module, checkpoint: Checkpoint) -> list[str]:
-    """Say why a checkpoint does not fit a network, looking at names and shapes only.
+    """Report why a checkpoint does not fit a network, by names and shapes only.
 
     Returns:
-        One message per problem; an empty list if the checkpoint could be loaded
-        (but for damaged values, which only looking at them shows).
+        One message per problem; an empty list if the checkpoint could be loaded, unless its values
+        are damaged, which is not checked.
     """
     try:
         comparison = compare(network.state_dict(), checkpoint.tensors())
@@ -42,20 +42,20 @@ def copy_policy(
     options: Mapping[str, Any],
     temperature: float | None = None,
 ) -> None:
-    """Copy a checkpoint's weights into a new folder without pickle, with what they are of.
+    """Copy a checkpoint's weights, with their class and options, into a new folder without pickle.
 
     Args:
         checkpoint: The original.
-        folder: Made if necessary.
+        folder: Created if necessary.
         policy: The class, by name or import path.
         options: Its `model_config`, plain.
-        temperature: What the copy's logits are divided by.
+        temperature: Divides the copy's logits.
 
     Raises:
         CheckpointError: The folder cannot be written.
-        CheckpointMismatchError: The checkpoint is wrong, or the folder already holds a model, or
-            the policy's heads have no temperature.
-        InvalidOptionsError: That is no temperature.
+        CheckpointMismatchError: The checkpoint is invalid, the folder already holds a model, or the
+            temperature of the policy's heads cannot be changed.
+        InvalidOptionsError: The temperature is invalid.
     """
     state = {name: t.contiguous() for name, t in checkpoint.tensors().items()}
     if temperature is not None:

@@ -1,4 +1,4 @@
-"""Playing a recurrent policy step by step, with its memory kept where the policy is."""
+"""Playing a recurrent policy step by step, with its memory kept on the policy's device."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Decision(NamedTuple):
     """[B] in the task's units, float32."""
 
     distribution: ActionDistribution
-    """That the tokens are of; the next step may overwrite it."""
+    """The distribution of the tokens; the next step may overwrite it."""
 
 
 class RolloutSession(Protocol):
-    """Plays a policy in a fixed number of environments, each with a memory of its own."""
+    """Plays a policy in a fixed number of environments, each with its own memory."""
 
     def act(
         self,
@@ -43,27 +43,28 @@ class RolloutSession(Protocol):
         explore: bool = True,
         uniform_bh: Tensor | None = None,
     ) -> Decision:
-        """Take one step; the environments' memories move on.
+        """Take one step and advance the environments' memories.
 
         Args:
-            obs: Nested as the environment's, [B, ...] each, on the policy's device.
+            obs: Nested as in the environment, [B, ...] each, on the policy's device.
             first_b: [B] bool, True where the observation begins an episode.
-            rows: [B] int64, which environments these are, each once; None: all, in order.
-            moving_n: [N] bool, with all rows: whose memories move on. The others are computed as
-                well and discarded, so that no row's numbers depend on which others are ready.
-                None: all.
-            explore: Draw the actions; else take the most probable ones.
-            uniform_bh: [B, heads] float64 numbers in [0, 1) to draw with; None: torch's own.
+            rows: [B] int64, distinct indices of the environments; None means all, in order.
+            moving_n: [N] bool, only with all rows: the environments whose memories advance. The
+                others are computed too and discarded, so that a row's numbers do not depend on
+                which others are ready. None means all.
+            explore: Sample the actions; otherwise take the most probable ones.
+            uniform_bh: [B, heads] float64 numbers in [0, 1) to draw with; None uses torch's
+                generator.
         """
 
     def value(self, obs: Mapping[str, Any], first_b: Tensor, rows: Tensor | None = None) -> Tensor:
-        """Return values [B] in the task's units; the memories stay as they are."""
+        """Return values [B] in the task's units without advancing the memories."""
 
     def state(self, rows: Tensor | None = None) -> State:
-        """Return a copy of memories, [B, ...] each; None: of all environments, in order."""
+        """Return a copy of the memories of `rows` (None: all, in order), [B, ...] each."""
 
     def load_state(self, state: State) -> None:
-        """Take over the memories of all environments."""
+        """Set the memories of all environments."""
 
 
 class PolicyStep(NamedTuple):
@@ -82,11 +83,11 @@ class SteppingSession:
         step: Callable[[Mapping[str, Any], Tensor, State], PolicyStep],
         initial_state: State,
     ) -> None:
-        """Begin with empty memories.
+        """Start from `initial_state`.
 
         Args:
-            step: (observations [B, ...], first [B], memories [B, ...]) -> what follows.
-            initial_state: Of all environments; taken over.
+            step: Maps observations [B, ...], first [B] and memories [B, ...] to a `PolicyStep`.
+            initial_state: The memories of all environments; updated in place.
         """
         self._policy = step
         self._memory = initial_state

@@ -1,4 +1,4 @@
-"""Loading weights strictly: nothing missing, nothing left over, all of one shape, all finite."""
+"""Strict loading of weights: no missing or unexpected names, equal shapes, finite values."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from torch import Tensor, nn
 from rllib_minestudio.errors import CheckpointMismatchError
 
 MAX_LISTED = 8
-"""Keys that an error message lists of each kind before it only counts."""
+"""How many keys of each kind an error message lists; it only counts the rest."""
 
 
 class StateDictDifference(NamedTuple):
-    """How a state dict differs from the network's; the fields' names are for messages."""
+    """How a state dict differs from the network's; messages contain the fields' names."""
 
     missing: list[str]
     unexpected: list[str]
@@ -36,7 +36,7 @@ def compare(own: Mapping[str, Tensor], state: Mapping[str, Tensor]) -> StateDict
 
 
 def load_strictly(network: nn.Module, state: Mapping[str, Tensor], source: str) -> None:
-    """Copy `state` into `network` if everything agrees; else changes nothing.
+    """Copy `state` into `network` if everything agrees; otherwise change nothing.
 
     Args:
         network: The module to load into.
@@ -44,7 +44,7 @@ def load_strictly(network: nn.Module, state: Mapping[str, Tensor], source: str) 
         source: What to call `state` in an error, such as `weights 'a.pt'`.
 
     Raises:
-        CheckpointMismatchError: As of `check_strictly`.
+        CheckpointMismatchError: See `check_strictly`.
     """
     check_strictly(network.state_dict(), state, source)
     network.load_state_dict(state)
@@ -54,7 +54,7 @@ def check_strictly(own: Mapping[str, Tensor], state: Mapping[str, Tensor], sourc
     """Refuse a `state` that a network with the state `own` could not load.
 
     Args:
-        own: Names to tensors, which need no values (device `meta`).
+        own: Names to tensors, which may be on the meta device.
         state: Names to tensors.
         source: What to call `state` in an error.
 
@@ -70,15 +70,15 @@ def check_strictly(own: Mapping[str, Tensor], state: Mapping[str, Tensor], sourc
 def refuse_damaged(
     state: Mapping[str, Tensor], source: str, own: Mapping[str, Tensor] | None = None
 ) -> None:
-    """Refuse numbers that no training gives.
+    """Refuse tensors with values that no training produces.
 
     Args:
         state: Names to tensors.
         source: As in `load_strictly`.
-        own: The network's, which decides what is a fraction and what is not; None: not looked at.
+        own: The network's tensors, which decide which ones are floating-point; None: not checked.
 
     Raises:
-        CheckpointMismatchError: There are any; lists the keys.
+        CheckpointMismatchError: Lists the keys of damaged tensors.
     """
     damaged = [
         name for name, t in state.items() if not _is_sound(t, t if own is None else own[name])
@@ -101,7 +101,7 @@ def mismatches(comparison: StateDictDifference, source: str) -> list[str]:
 
 
 def _is_sound(tensor: Tensor, own: Tensor) -> bool:
-    """Whether all numbers are finite, and are fractions only where the network's are."""
+    """Whether all numbers are finite, and floating-point exactly if the network's are."""
     is_float = tensor.is_floating_point()
     return is_float == own.is_floating_point() and bool(torch.isfinite(tensor).all())
 

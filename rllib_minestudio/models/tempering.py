@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 _LOGITS = re.compile(r"(pi_head|action_head)\.\w+\.linear_layer\.(weight|bias)")
 """Parameters of the action heads' last layers, in VPT and in the other policies of this package."""
 LEAST_TEMPERATURE, MOST_TEMPERATURE = 1e-6, 1e6
-"""Of temperatures."""
+"""Bounds of temperatures."""
 
 
 def at_temperature(state: Mapping[str, Tensor], temperature: float) -> dict[str, Tensor]:
-    """Return a policy's weights so that its logits are divided by a temperature.
+    """Return a policy's weights with its logits divided by a temperature.
 
-    The division is done in the action heads' weights: whoever loads them, to play or as a prior,
-    has to know nothing of it.
+    The action heads' weights themselves are divided, so whatever loads them, to play or as a prior,
+    needs to know nothing of it.
 
     Args:
-        state: Its state dict.
+        state: The policy's state dict.
         temperature: Below 1, probable actions become more probable.
 
     Raises:
-        CheckpointMismatchError: The policy has other heads.
-        InvalidOptionsError: That is no temperature.
+        CheckpointMismatchError: The action heads are not this package's.
+        InvalidOptionsError: The temperature is not a number within bounds.
     """
     if not is_number(temperature) or not LEAST_TEMPERATURE <= temperature <= MOST_TEMPERATURE:
         rule = f"must be from {LEAST_TEMPERATURE:g} to {MOST_TEMPERATURE:g}"

@@ -1,7 +1,7 @@
 """The value head: a linear prediction in normalised space, and the running statistics behind it.
 
-Returns differ in scale between tasks by orders of magnitude; the head therefore learns
-`(return - mean) / std` under exponentially weighted statistics of the returns seen so far.
+Returns differ between tasks by orders of magnitude. The head therefore learns
+`(return - mean) / std`, with exponentially weighted statistics of the returns seen so far.
 Source: MineStudio, utils/vpt_lib/scaled_mse_head.py and normalize_ewma.py.
 """
 
@@ -27,7 +27,7 @@ class RunningStatistics(nn.Module):
     """
 
     def __init__(self) -> None:
-        """Create statistics that have seen nothing: mean 0, variance 0.01."""
+        """Start without data: mean 0, variance 0.01."""
         super().__init__()
         self.running_mean: Tensor
         self.running_mean_sq: Tensor
@@ -45,14 +45,14 @@ class RunningStatistics(nn.Module):
 
     @torch.no_grad()
     def update(self, mean: Tensor, mean_sq: Tensor, *, times: int = 1) -> None:
-        """Take in one batch, given as its mean and mean square (scalars).
+        """Add one batch, given by its moments.
 
         Passing moments rather than data lets several learners average theirs first.
 
         Args:
-            mean: Of the batch.
-            mean_sq: Of the batch.
-            times: As how many batches it counts.
+            mean: The batch's mean, a scalar.
+            mean_sq: The batch's mean square, a scalar.
+            times: The number of batches that it counts as.
         """
         decay = DECAY**times
         for buffer, moment in (
@@ -64,7 +64,7 @@ class RunningStatistics(nn.Module):
 
 
 class ValueHead(nn.Module):
-    """Predicts normalised values; converts between them and returns in the task's own units."""
+    """Predicts normalised values, and converts between them and the task's own units."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -76,12 +76,12 @@ class ValueHead(nn.Module):
         return self.linear(latent_bte).squeeze(-1).float()
 
     def normalize(self, value: Tensor) -> Tensor:
-        """From the task's units to normalised ones; any shape."""
+        """Convert from the task's units to normalised ones; any shape."""
         mean, std = self.normalizer.mean_and_std()
         return (value - mean) / std
 
     def denormalize(self, value: Tensor) -> Tensor:
-        """From normalised units to the task's; any shape."""
+        """Convert from normalised units to the task's; any shape."""
         mean, std = self.normalizer.mean_and_std()
         return value * std + mean
 

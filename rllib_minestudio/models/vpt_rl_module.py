@@ -33,17 +33,16 @@ __all__ = ["LOGITS", "MODULE_OPTIONS", "VALUE", "VPTRLModule", "spaces_of"]
 class VPTRLModule(RecurrentRLModule):
     """Adapts `VPTNetwork` to RLlib; see `RecurrentRLModule`.
 
-    `model_config` takes the options of `VPTConfig.from_options` besides. `weights` may have
-    any form of `checkpoints/checkpoint.py`; without `preset` they also decide the sizes. Of
-    observations the network reads `image`, uint8 [B, T, H, W, 3]. The memory has the fields of
-    `VPTState`.
+    `model_config` also takes the options of `VPTConfig.from_options`. `weights` may have any form
+    in `checkpoints/checkpoint.py`; without `preset` they also determine the sizes. The network
+    reads only `image`, uint8 [B, T, H, W, 3]. The memory has the fields of `VPTState`.
     """
 
     network: VPTNetwork
 
     @override(RecurrentRLModule)
     def setup(self) -> None:
-        """Open the weights once: they may decide the sizes before their tensors are loaded."""
+        """Open the weights once: they may determine sizes before their tensors are loaded."""
         weights = (self.model_config or {}).get("weights")
         if weights is not None:
             self.model_config = {**self.model_config, "weights": checkpoints.open(weights)}
@@ -53,7 +52,7 @@ class VPTRLModule(RecurrentRLModule):
     def build_network(self, options: dict[str, Any]) -> VPTNetwork:
         """Build the network after checking the spaces against its options.
 
-        Without `img_shape`, and without weights that decide it, images are the environment's.
+        Without `img_shape` and without weights, images have the environment's shape.
         """
         weights = (self.model_config or {}).get("weights")
         if "img_shape" not in options and weights is None:
@@ -66,34 +65,34 @@ class VPTRLModule(RecurrentRLModule):
 
     @override(RecurrentRLModule)
     def full_options(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Every field, whatever weights decided the sizes."""
+        """Return all fields, including sizes that the weights determined."""
         return dataclasses.asdict(self.network.config)
 
     @property
     def precision(self) -> str:  # type: ignore[override]
-        """That of the trunk."""
+        """The trunk's precision."""
         return self.network.config.precision
 
     @property
     def memory_length(self) -> int:  # type: ignore[override]
-        """Frames that a frame can attend to: the first layer remembers no more than these."""
+        """The number of frames that a frame can attend to: the first layer remembers no more."""
         return self.network.config.memory_length
 
     @property
     def observation_parts(self) -> dict[str, ObservationPart]:
-        """The frame."""
+        """Only the image."""
         return {IMAGE: ObservationPart(self.network.config.img_shape, np.dtype(np.uint8))}
 
     @override(RecurrentRLModule)
     def initial_state(self, batch: int) -> State:
-        """The fields of an empty `VPTState`."""
+        """Return the fields of an empty `VPTState`."""
         return self.network.initial_state(batch)._asdict()
 
     @override(RecurrentRLModule)
     def latent(
         self, obs: Mapping[str, Any], first_bt: Tensor, state: State
     ) -> tuple[Tensor, State]:
-        """The trunk's output [B, T, hidsize]."""
+        """Return the trunk's output [B, T, hidsize], and the memory after the chunk."""
         latent_bte, after = self.network.net(obs[IMAGE], first_bt, VPTState(**state))
         return latent_bte, after._asdict()
 
@@ -104,50 +103,49 @@ class VPTRLModule(RecurrentRLModule):
 
     @override(RecurrentRLModule)
     def make_rollout_session(self, num_envs: int) -> VPTRolloutSession:
-        """Return a fast way to act step by step, whose memory stays on the module's device."""
+        """Return a fast session, with its memory on the module's device."""
         return VPTRolloutSession(self.network, num_envs)
 
     @classmethod
     def read_weights(cls, source: Any) -> dict[str, Tensor]:
-        """Read a checkpoint of any form that VPT's are published in."""
+        """Read a checkpoint in any form in which VPT's weights are published."""
         return policy_part(checkpoints.open(source).tensors())
 
     @classmethod
     def weights_problems(cls, network: nn.Module, checkpoint: Checkpoint) -> list[str]:
-        """Say why a checkpoint of any form does not fit."""
+        """Report why a checkpoint of any form does not fit."""
         assert isinstance(network, VPTNetwork)
         return weights_problems(network.config, checkpoint)
 
     @classmethod
     def check_options(cls, options: Mapping[str, Any]) -> None:
-        """Checks the names and values of all options."""
+        """Check the names and values of all options."""
         sizes = {name: value for name, value in options.items() if name not in MODULE_OPTIONS}
         VPTConfig.from_options(sizes, other_names=MODULE_OPTIONS)
 
     @classmethod
     def blank(cls, options: Mapping[str, Any], spaces: Mapping[str, gym.Space] | None) -> Self:
-        """Return a policy without numbers (on the meta device); the options tell all of it."""
+        """Return a policy on the meta device; the options alone determine it."""
         config = config_from_options(options, MODULE_OPTIONS)
         with torch.device("meta"):
             return cls(model_config=dataclasses.asdict(config), **spaces_of(config))
 
     @classmethod
     def env_defaults(cls, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return frames as OpenAI's networks saw them, for networks of their sizes."""
+        """Return the frame sampling that OpenAI's networks saw, for networks of their sizes."""
         config = config_from_options(options, MODULE_OPTIONS)
         return {"sampling": "samples"} if is_published_size(config) else {}
 
     @classmethod
     def spaces_of(cls, options: Mapping[str, Any]) -> dict[str, gym.Space]:
-        """Return frames of the network's size, and VPT's tokens."""
+        """Return the spaces of images of the network's size and of VPT's tokens."""
         return spaces_of(config_from_options(options, MODULE_OPTIONS))
 
 
 class VPTRolloutSession:
-    """The session of `vpt/rollout.py` as every policy's; see `rollout.py`."""
+    """Adapts `InferenceSession` of `vpt/rollout.py` to `RolloutSession`."""
 
     def __init__(self, network: VPTNetwork, num_envs: int) -> None:
-        """Allocate empty memories for `num_envs` environments on the network's device."""
         self._session = InferenceSession(network, num_envs)
 
     def act(self, obs: Mapping[str, Any], first_b: Tensor, **how: Any) -> Decision:
@@ -174,7 +172,7 @@ class VPTRolloutSession:
 
 
 def spaces_of(config: VPTConfig) -> dict[str, gym.Space]:
-    """Return the spaces that a network plays in, as arguments of its module."""
+    """Return a network's spaces, as keyword arguments of its module."""
     image = gym.spaces.Box(0, 255, config.img_shape, np.uint8)
     return {
         "observation_space": gym.spaces.Dict({IMAGE: image}),
@@ -190,7 +188,7 @@ def _action_space() -> gym.spaces.Dict:
 
 
 def _image_option(observation: gym.Space) -> dict[str, Any]:
-    """Return the option that fits the environment's images; nothing if it has none."""
+    """Return the environment's `img_shape` as an option; empty if it has no images."""
     image = observation.get(IMAGE) if isinstance(observation, gym.spaces.Dict) else None
     return {"img_shape": image.shape} if image is not None and len(image.shape) == 3 else {}
 

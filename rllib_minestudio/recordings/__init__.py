@@ -1,6 +1,6 @@
-"""Episodes on disk: one folder per episode, written in a stream, read without pickle.
+"""Episodes on disk: one folder per episode, written step by step and read without pickle.
 
-The format is described in docs/evaluation.md.
+docs/evaluation.md describes the format.
 """
 
 from rllib_minestudio.recordings.reader import Recording, find_recordings

@@ -1,4 +1,4 @@
-"""The rows of an episode: what was done at each step and what came of it."""
+"""The columns of an episode, with a row per step (action, outcome, observations), and its infos."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ from rllib_minestudio.recordings.layout import (
 _CAMERA = "camera"
 
 EXTRAS = ("value", "kl")
-"""What a policy may tell of a step: the frame's value, and how far it is from its prior (nats). NaN
-where it was not told."""
+"""Columns from the policy: the frame's value, and KL from the prior in nats. NaN if unknown."""
 
 _HEADERS: dict[Any, Any] = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
-"""Version of the format -> what reads (shape, is Fortran's order, dtype)."""
+"""Version of the `.npy` format -> function that reads (shape, is Fortran order, dtype)."""
 
 _HEADER = 16384
-"""Bytes that the description of a column may take in its file."""
+"""Limit on the bytes of a `.npy` header."""
 
 
 class Columns:
-    """Collects rows in typed arrays: 13 bytes a step with tokens, 37 with keys; 4 for KL.
+    """Collects rows in typed arrays: per step 13 bytes with tokens, 37 with keys, and 4 for KL.
+
+    The first action decides whether the columns are of tokens or keys.
 
     Attributes:
-        keys: Names of the keys if the actions are keys, in the order of the column; else None.
+        keys: Names of the keys in the order of the column, if the actions are keys; else None.
     """
 
     def __init__(self) -> None:
-        """Start without rows; the first action decides between tokens and keys."""
         self.keys: list[str] | None = None
         self._rewards, self._values, self._kl = array("f"), array("f"), array("f")
         self._terminated, self._truncated = array("B"), array("B")
@@ -59,7 +59,6 @@ class Columns:
         self._pressed, self._degrees = array("B"), array("f")
 
     def __len__(self) -> int:
-        """Number of rows."""
         return len(self._rewards)
 
     def add(
@@ -75,12 +74,12 @@ class Columns:
 
         Args:
             action: Tokens (`buttons` and `camera`, each an int or an array of one element) or an
-                environment action: keys, 0 or 1, and `camera`, two degrees.
-            reward: Of the step.
-            terminated: Whether the step ended the episode.
-            truncated: Whether it cut the episode off.
-            value: The policy's value of what it saw before; NaN if it told none.
-            kl: Its divergence from a prior, told in every step or in none.
+                environment action: keys, 0 or 1, and `camera`, (pitch, yaw) in degrees.
+            reward: Reward of the step.
+            terminated: Whether the step terminated the episode.
+            truncated: Whether the step truncated the episode.
+            value: The policy's value of the frame before; NaN if unknown.
+            kl: KL(policy || prior) in nats; given for every step or for none.
         """
         if len(self) == 0 and "buttons" not in action:
             self.keys = [name for name in action if name != _CAMERA]
@@ -98,7 +97,7 @@ class Columns:
         self._truncated.append(truncated)
 
     def arrays(self) -> dict[str, NDArray]:
-        """Return all columns under the names, and with the types, of `layout`."""
+        """Return all columns, with the names and types of `layout`."""
         columns: dict[str, Any] = {
             "reward": self._rewards,
             "terminated": self._terminated,
@@ -117,11 +116,11 @@ class Columns:
 
 
 def read_columns(path: Path, rows: int, keys: Sequence[str] | None) -> dict[str, NDArray]:
-    """Return the columns that `Columns.arrays` gave, read from their file and checked.
+    """Read and check the columns that `Columns.arrays` returned when they were written.
 
     Args:
-        path: What `numpy.savez_compressed` wrote.
-        rows: How many steps there are.
+        path: A file written by `numpy.savez_compressed`.
+        rows: Number of steps.
         keys: Names of the keys; None if the actions are tokens.
 
     Raises:
@@ -136,23 +135,23 @@ def read_columns(path: Path, rows: int, keys: Sequence[str] | None) -> dict[str,
             shape = (rows, *width.get(name, ()))
             column = found[name] = read_column(archive, name, shape, np.dtype(dtype))
             if name not in EXTRAS and not np.isfinite(column).all():
-                raise ValueError(f"column {name!r} has values that are no finite numbers")
+                raise ValueError(f"column {name!r} has values that are not finite numbers")
     return found
 
 
 def read_column(
     archive: zipfile.ZipFile, name: str, shape: tuple[int, ...], dtype: np.dtype
 ) -> NDArray:
-    """Return one column, judged before it is unpacked: a few kilobytes can hold gigabytes of zeros.
+    """Read one column, checked before it is unpacked: a few kilobytes can hold gigabytes of zeros.
 
     Args:
-        archive: What `numpy.savez_compressed` wrote.
-        name: The column's.
-        shape: What it must have, rows first.
-        dtype: The same.
+        archive: A file written by `numpy.savez_compressed`.
+        name: Name of the column.
+        shape: Its expected shape, rows first.
+        dtype: Its expected dtype.
 
     Raises:
-        OSError, ValueError, KeyError, zipfile.BadZipFile: It is damaged, or another.
+        OSError, ValueError, KeyError, zipfile.BadZipFile: It is damaged, or not as expected.
     """
     file = f"{name}.npy"
     size = archive.getinfo(file).file_size if file in archive.NameToInfo else -1
@@ -162,28 +161,26 @@ def read_column(
     with archive.open(file) as member:
         version = np.lib.format.read_magic(member)
         told_shape, _, told_dtype = _HEADERS[version](member)
-    if told_shape != shape or told_dtype != dtype:  # before room is made for them
+    if told_shape != shape or told_dtype != dtype:  # before memory is allocated
         raise ValueError(wrong)
     with archive.open(file) as member:
         column: NDArray = np.lib.format.read_array(member, allow_pickle=False)
         return column
 
 
-# -------------------------------------------------------------- what was observed besides the frame
-# Optional columns of an episode, described beside it.
-#
-# `episode.json` says under `observations` which parts there are, `{name: {"shape": [2], "dtype":
-# "float64"}}`, and `steps.npz` has a column `obs/<name>` of N rows for each: row t is what was seen
-# before action t. The description is judged first, and the columns by it, so that a file cannot
-# make its reader take more memory than is good.
+# ---------------------------------------------------------- parts of observations besides the frame
+# These columns are optional. `episode.json` describes them under `observations`, as `{name:
+# {"shape": [2], "dtype": "float64"}}`, and `steps.npz` has a column `obs/<name>` of N rows for
+# each: row t was observed before action t. The description is checked first, and the columns
+# against it, so that a file cannot make its reader allocate too much memory.
 
 PREFIX = "obs/"
-"""Of the names of the columns."""
+"""Prefix of the columns' names."""
 
 MOST_PARTS = 256
 MOST_DIMENSIONS = 8
 MOST_BYTES = 2**28
-"""Of all columns together: a kilobyte a step in an episode of three and a half hours."""
+"""Limit on all columns together: a kilobyte per step in an episode of three and a half hours."""
 
 _DTYPES = frozenset(
     (
@@ -194,22 +191,21 @@ _DTYPES = frozenset(
 
 
 class Row(NamedTuple):
-    """One row of a column."""
+    """The shape and dtype of a column's rows."""
 
     shape: tuple[int, ...]
     dtype: np.dtype
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Bytes per row."""
         return math.prod(self.shape) * self.dtype.itemsize
 
 
 class ObservationColumns:
-    """Collects observations, in as many bytes as they have."""
+    """Collects observations as bytes; the first one decides on the columns."""
 
     def __init__(self) -> None:
-        """Start without rows; the first observation decides about the columns."""
         self._rows: dict[str, Row] | None = None
         self._bytes: dict[str, array[int]] = {}
         self._count = self._row_bytes = 0
@@ -218,10 +214,10 @@ class ObservationColumns:
         """Append one row to each column.
 
         Args:
-            observation: Name -> array or number; the same names, shapes and dtypes every time.
+            observation: Name -> array or number; names, shapes and dtypes must not change.
 
         Raises:
-            ValueError: It is not like the first, or a reader would refuse the columns.
+            ValueError: It differs from the first, or the columns would be too large to be read.
         """
         arrays = {name: np.asarray(value) for name, value in observation.items()}
         rows = {name: Row(value.shape, value.dtype) for name, value in arrays.items()}
@@ -240,14 +236,14 @@ class ObservationColumns:
             self._bytes[name].frombytes(value.tobytes())
 
     def description(self) -> dict[str, dict[str, Any]]:
-        """Return what `episode.json` says of the columns."""
+        """Return the columns' entry for `episode.json`."""
         return {
             name: {"shape": list(row.shape), "dtype": row.dtype.name}
             for name, row in (self._rows or {}).items()
         }
 
     def arrays(self) -> dict[str, NDArray]:
-        """Return the columns as `steps.npz` holds them."""
+        """Return the columns for `steps.npz`."""
         return {
             f"{PREFIX}{name}": np.frombuffer(self._bytes[name], row.dtype).reshape(
                 self._count, *row.shape
@@ -257,19 +253,18 @@ class ObservationColumns:
 
 
 class RecordedObservations(Mapping[str, NDArray]):
-    """The columns of a recording by name, N rows each; read from the file whenever asked for."""
+    """The columns of a recording by name, N rows each, read from the file at each access.
+
+    Args:
+        path: The file of columns.
+        description: The columns' description, checked by `problems_of`.
+        steps: Number of rows.
+        damaged: Returns the error to raise for a reason.
+    """
 
     def __init__(
         self, path: Path, description: Any, steps: int, damaged: Callable[[object], Exception]
     ) -> None:
-        """Note where they are.
-
-        Args:
-            path: The file of columns.
-            description: Of them, judged by `problems_of`.
-            steps: How many rows there are.
-            damaged: Makes an error out of a reason.
-        """
         self._path, self._steps, self._damaged = path, steps, damaged
         self._rows = {
             name: Row(tuple(told["shape"]), np.dtype(told["dtype"]))
@@ -280,7 +275,7 @@ class RecordedObservations(Mapping[str, NDArray]):
         """Read one column, (N, ...).
 
         Raises:
-            RecordingError: The file is damaged, or the column is not what its description says.
+            RecordingError: The file is damaged, or the column does not match its description.
         """
         row = self._rows[name]
         try:
@@ -290,20 +285,18 @@ class RecordedObservations(Mapping[str, NDArray]):
             raise self._damaged(error) from error
 
     def __iter__(self) -> Iterator[str]:
-        """Yield the names."""
         return iter(self._rows)
 
     def __len__(self) -> int:
-        """Return how many columns there are."""
         return len(self._rows)
 
 
 def problems_of(description: Any, steps: int) -> list[str]:
-    """Say what is wrong with the description of columns, or with their size.
+    """Return what is wrong with the description of the columns, or with their size.
 
     Args:
-        description: What `episode.json` says under `observations`.
-        steps: How many rows each column has.
+        description: The value of `observations` in `episode.json`.
+        steps: Number of rows of each column.
     """
     if not isinstance(description, dict) or len(description) > MOST_PARTS:
         return [f"observations must be a mapping with at most {MOST_PARTS} entries"]
@@ -334,22 +327,22 @@ def _too_large(size: int) -> str:
     )
 
 
-# --------------------------------------- infos as compressed JSON lines that hold only what changed
+# ----------------------------------------------- infos as compressed JSON lines of what has changed
 
 COMPRESSION = 1
-"""gzip's fastest level: most of what it saves, at a tenth of the time."""
+"""gzip's fastest level: most of the savings of the best one, in a tenth of the time."""
 
 _LONGEST_LINE = 8 * 1024**2
 _LARGEST_INFO = 64 * 1024**2
-"""Characters of a line, and of all lines that an info is made of; real ones have thousands."""
+"""Limits on the characters of a line and of a whole info; real ones have thousands."""
 
 
 class InfoLines:
-    """Writes infos one by one.
+    """Writes infos one by one, each as a line of JSON in a gzip file.
 
-    A line holds the top-level entries that are new or different since the line before, and under
-    `REMOVED` the keys that are gone. The inventory and the statistics rarely change, so that this
-    is several times smaller and faster than whole infos.
+    A line holds the top-level entries that are new or have changed since the previous info, and
+    under `REMOVED` the keys that are gone. As the inventory and the statistics rarely change, this
+    is several times smaller and faster than writing whole infos.
     """
 
     def __init__(self, path: Path) -> None:
@@ -359,7 +352,7 @@ class InfoLines:
 
     def add(self, info: Mapping[str, Any]) -> None:
         """Append one info."""
-        # Serialised entry by entry: what is remembered must not change under our hands.
+        # Compare and keep serialised entries: the caller may change the values later.
         entries = {str(key): to_json(value) for key, value in info.items()}
         changed = {
             key: text for key, text in entries.items() if self._before.get(key, None) != text
@@ -372,7 +365,7 @@ class InfoLines:
         self._before = entries
 
     def close(self) -> None:
-        """Write what is buffered."""
+        """Write what is buffered and close the file."""
         self._stream.close()
 
 
@@ -380,7 +373,7 @@ def read_infos(path: Path) -> Iterator[dict[str, Any]]:
     """Yield whole infos, line by line.
 
     Raises:
-        OSError, EOFError, ValueError: The file is missing, cut off, or not what it should be.
+        OSError, EOFError, ValueError: The file is missing, truncated, or damaged.
     """
     info: dict[str, Any] = {}
     sizes: dict[str, int] = {}
@@ -402,5 +395,5 @@ def read_infos(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _size(value: Any, line: str) -> int:
-    """Characters that an entry takes, or more: a short line is simply taken for all of it."""
+    """Return an upper bound on the characters of an entry; for a short line, the line's length."""
     return len(line) if len(line) < 4096 else len(to_json(value))

@@ -1,4 +1,4 @@
-"""What the disk and the encoder raise, in one clear error."""
+"""Errors of the disk and the encoder, turned into one clear error."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import av
 from rllib_minestudio.errors import RecordingError
 
 FAILURES = (OSError, av.error.FFmpegError)
-"""What writing raises when the disk is full, read-only or gone."""
+"""Exceptions that writing raises if the disk is full, read-only or gone."""
 
 DAMAGE = (
     *(OSError, EOFError, ValueError, KeyError, TypeError, NotImplementedError, SyntaxError),
     *(zipfile.BadZipFile, zlib.error, av.error.FFmpegError),
 )
-"""What reading a file raises that is cut off, or is something else."""
+"""Exceptions that reading raises if a file is truncated, or is something else."""
 
 
 @contextmanager
@@ -27,8 +27,8 @@ def reporting(path: Path, discard: Callable[[], None] | None = None) -> Iterator
     """Turn a failure within the block into a `RecordingError` about `path`.
 
     Args:
-        path: What could not be written.
-        discard: Removes what there is of it; None if there is nothing yet.
+        path: The recording being written.
+        discard: Removes what has been written; None if there is nothing yet.
     """
     try:
         yield
@@ -46,7 +46,7 @@ def reporting(path: Path, discard: Callable[[], None] | None = None) -> Iterator
 
 
 def attempt(*actions: Callable[[], object]) -> None:
-    """Call each action, whether or not the ones before could do their work."""
+    """Call each action, even if earlier ones fail with one of `FAILURES`."""
     for action in actions:
         with suppress(*FAILURES):
             action()

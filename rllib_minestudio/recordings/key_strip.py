@@ -1,6 +1,6 @@
-"""A strip beneath a frame that shows which keys are pressed, how the camera turns, and numbers.
+"""A strip below a frame that shows the pressed keys, the camera's turn, and numbers.
 
-It is the one overlay of this package's videos: what the game shows is never covered.
+This is the only overlay of this package's videos; it never covers the game's frame.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from PIL import Image, ImageDraw, ImageFont
 from rllib_minestudio.recordings.video import Frame
 
 LEAST_WIDTH = 384
-"""Narrower frames are enlarged by a whole factor, so that everything can be read."""
+"""Narrower frames are enlarged by a whole factor, so that the strip is legible."""
 
 _HEIGHT = 44
-"""Of the strip; this and all places below are pixels of a strip of `LEAST_WIDTH`. Wider ones are
-drawn to scale."""
+"""Height of the strip. This and all positions below are in pixels of a strip that is `LEAST_WIDTH`
+wide; wider ones are scaled."""
 
 _KEYS: dict[str, tuple[str, int, int, int]] = {
     "forward": ("W", 22, 4, 16),
@@ -35,22 +35,22 @@ _KEYS: dict[str, tuple[str, int, int, int]] = {
     "hotbar": ("1-9", 169, 4, 26),
     "drop": ("drop", 169, 23, 26),
 }
-"""Key -> (label, left, top, width). The nine keys of the hotbar share one place."""
+"""Key -> (label, left, top, width). The nine hotbar keys share one place."""
 
 _KEY_HEIGHT = 17
 _ROUNDING = 3
 _DIAL = (200, 4, 236, 40)
 """The camera's square: left, top, right, bottom."""
 _DIAL_DEGREES = 10.0
-"""A turn of so many degrees reaches the dial's edge."""
+"""Degrees of a turn that reaches the dial's edge."""
 _KNOB, _NEEDLE = 2.5, 2
-"""What points into the turn's direction: radius and width."""
+"""Radius of the knob, and width of the needle, that point in the direction of the turn."""
 
 _COLUMNS = ((244, 313), (321, 380))
-"""Left and right of the numbers, of which each column holds three: names begin on the left, and
-values end on the right."""
+"""Left and right edge of each column of three numbers: names are left-aligned, values
+right-aligned."""
 _FIRST_LINE, _LINE = 9, 13
-"""The middle of a column's first number, and the distance to the next."""
+"""Vertical centre of a column's first number, and the distance to the next."""
 
 _GROUND, _IDLE, _PRESSED = (24, 26, 30), (52, 56, 62), (255, 196, 61)
 _LABEL, _PRESSED_LABEL, _VALUE = (150, 155, 162), (24, 26, 30), (255, 255, 255)
@@ -58,16 +58,16 @@ _FONT_SIZE = 10
 
 
 def with_key_strip(frame: Frame, keys: Mapping[str, Any], numbers: Mapping[str, float]) -> Frame:
-    """Return a frame with a strip beneath it.
+    """Return a frame with a strip below it.
 
     Args:
         frame: (height, width, 3) uint8 RGB.
-        keys: Keys, 0 or 1, and `camera`, (pitch, yaw) in degrees; what is missing is at rest.
-        numbers: Up to six by their names, such as the return and the value.
+        keys: Keys, 0 or 1, and `camera`, (pitch, yaw) in degrees; missing ones count as 0.
+        numbers: Name -> value, at most six, such as the return and the value.
 
     Returns:
-        A new frame of even sides, as H.264 needs: the strip beneath the frame, or beneath a whole
-        multiple of it.
+        A new frame with even sides, as H.264 requires: the frame, perhaps enlarged by a whole
+        factor, with the strip below.
     """
     factor = -(-LEAST_WIDTH // frame.shape[1])
     if factor % 2 and (frame.shape[0] % 2 or frame.shape[1] % 2):
@@ -77,7 +77,6 @@ def with_key_strip(frame: Frame, keys: Mapping[str, Any], numbers: Mapping[str, 
 
 
 def _strip(width: int, keys: Mapping[str, Any], numbers: Mapping[str, float]) -> Frame:
-    """Draw the strip."""
     strip = _idle(width).copy()
     pen = _Pen(strip)
     slots = [slot for slot in range(1, 10) if keys.get(f"hotbar.{slot}")]
@@ -96,7 +95,7 @@ def _strip(width: int, keys: Mapping[str, Any], numbers: Mapping[str, float]) ->
 
 @cache
 def _idle(width: int) -> Image.Image:
-    """Draw a strip on which nothing is pressed, for others to be drawn on."""
+    """Draw the background of all strips, with no key pressed."""
     strip = Image.new("RGB", (width, 2 * round(_HEIGHT * width / LEAST_WIDTH / 2)), _GROUND)
     pen = _Pen(strip)
     for key, (label, *_) in _KEYS.items():
@@ -106,7 +105,7 @@ def _idle(width: int) -> Image.Image:
 
 
 def _draw_dial(pen: _Pen, pitch: float, yaw: float) -> None:
-    """Draw how the camera turns: right is right, down is down."""
+    """Draw the camera's turn: yaw to the right points right, pitch down points down."""
     left, top, right, bottom = _DIAL
     middle = ((left + right) / 2, (top + bottom) / 2)
     reach = (right - left) / 2 - _KNOB - 1
@@ -118,7 +117,7 @@ def _draw_dial(pen: _Pen, pitch: float, yaw: float) -> None:
 
 
 class _Pen:
-    """Draws to scale."""
+    """Draws shapes and text, scaled to the strip's width."""
 
     def __init__(self, strip: Image.Image) -> None:
         self._draw = ImageDraw.Draw(strip)
@@ -161,7 +160,7 @@ def _font(size: float) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
 
 
 def _short(number: float) -> str:
-    """Write a number in about five characters."""
+    """Format a number in about five characters."""
     if abs(number) >= 100:
         return f"{number:.0f}"
     return f"{round(number, 2 if abs(number) >= 1 else 3):g}"

@@ -1,8 +1,7 @@
-"""What a recording consists of: in every format, and the names, columns and version of ours.
+"""The contents of a recording: the interface of all formats, and the files and columns of our own.
 
-In ours, one finished episode is one folder. With N steps it holds N + 1 frames and N + 1 infos:
-frame t was seen, row t of the columns says what was done then and what came of it, frame t + 1 was
-seen after.
+In our own format, a finished episode is a folder. With N steps it has N + 1 frames, N + 1 infos,
+and columns of N rows: row t holds the action after frame t and its outcome; frame t + 1 follows.
 """
 
 from __future__ import annotations
@@ -23,24 +22,24 @@ FORMAT = "rllib_minestudio.episode"
 VERSION = 1
 
 EPISODE_FILE = "episode.json"
-"""Identity and outcome, plain JSON."""
+"""Identity and outcome, as JSON."""
 
 STEPS_FILE = "steps.npz"
-"""The columns, compressed; loads with `allow_pickle=False`."""
+"""The columns, compressed; can be loaded with `allow_pickle=False`."""
 
 INFOS_FILE = "infos.jsonl.gz"
-"""One JSON object per line; line 0 is the reset's. See `InfoDeltas` for what a line holds."""
+"""One JSON object per line, line 0 from the reset; `InfoLines` describes a line."""
 
 VIDEO_FILE = "video.mp4"
 FRAMES_FOLDER = "frames"
 FRAME_NAME = "{:06d}.jpg"
 
 TOKEN_COLUMNS: dict[str, type] = {"buttons": np.uint16, "camera": np.uint16}
-"""The agent's exact action tokens, where the environment takes tokens."""
+"""The agent's action tokens, if the environment takes tokens."""
 
 KEY_COLUMNS: dict[str, type] = {"keys": np.uint8, "degrees": np.float32}
-"""Keys pressed (N, K), in the order of `keys` in `EPISODE_FILE`, and (pitch, yaw) (N, 2) in
-degrees, where the environment takes keys instead."""
+"""Pressed keys (N, K), in the order of `keys` in `EPISODE_FILE`, and pitch and yaw (N, 2) in
+degrees, if the environment takes keys."""
 
 OUTCOME_COLUMNS: dict[str, type] = {
     "reward": np.float32,
@@ -48,36 +47,36 @@ OUTCOME_COLUMNS: dict[str, type] = {
     "truncated": np.bool_,
     "value": np.float32,
 }
-"""What came of each step, and the policy's value of the frame before it (NaN: not told)."""
+"""The outcome of each step, and the policy's value of the frame before it (NaN if unknown)."""
 
 KL_COLUMN: dict[str, type] = {"kl": np.float32}
-"""KL(policy || prior) in nats before each step, where there was a prior to compare with."""
+"""KL(policy || prior) in nats before each step, if there was a prior."""
 
 OBSERVATIONS = "observations"
-"""Key in `EPISODE_FILE` of what was observed besides the frame; see `observations`."""
+"""Key in `EPISODE_FILE` of the observations besides the frame; see `columns`."""
 
 REMOVED = "-"
-"""Key of an info line that lists the keys which the info before had and this one has not."""
+"""Key in a line of infos that lists the keys that the previous info had and this one lacks."""
 
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"), default=plain)
 
 
 def to_json(value: Any) -> str:
-    """Write `plain(value)` as JSON, without spaces."""
+    """Return `plain(value)` as JSON, without spaces."""
     try:
-        return _ENCODER.encode(value)  # in C; an info is written every step
+        return _ENCODER.encode(value)  # in C, which matters because an info is written every step
     except TypeError:  # a key that is neither a string nor a number
         return _ENCODER.encode(plain(value))
 
 
 @dataclass(frozen=True)
 class Sight:
-    """What was seen and known: after the reset, or after a step.
+    """The frame and info after the reset or after a step.
 
     Attributes:
         frame: (height, width, 3) uint8 RGB.
-        shown: The same as a video shows it, perhaps enlarged, with a strip beneath it.
+        shown: The frame as the video shows it, perhaps enlarged and with a strip below.
         info: The info.
     """
 
@@ -88,16 +87,16 @@ class Sight:
 
 @dataclass(frozen=True)
 class RecordedStep:
-    """What was done, and what came of it.
+    """An action and its outcome.
 
     Attributes:
         action: Tokens or keys (see `Columns.add`).
-        reward: What it earned.
-        terminated: Whether it ended the episode.
-        truncated: Whether it cut the episode off.
-        value: The policy's value of the frame before; NaN if not told.
-        kl: Its divergence from a prior there; None if there is no prior.
-        seen: What was observed before the action besides the frame, name -> array.
+        reward: The reward.
+        terminated: Whether the step terminated the episode.
+        truncated: Whether the step truncated the episode.
+        value: The policy's value of the frame before; NaN if unknown.
+        kl: KL(policy || prior) in nats at that frame; None if there is no prior.
+        seen: The observation before the action, without the frame: name -> array.
     """
 
     action: Mapping[str, Any]
@@ -113,22 +112,22 @@ class OpenFile(Protocol):
     """A file that is written piece by piece."""
 
     def close(self) -> None:
-        """Write what is buffered, and what ends the file; closing it again does nothing."""
+        """Write what is buffered and finish the file; closing it again has no effect."""
 
 
 class Layout(ABC):
-    """The files of one format for one episode, while they grow in a hidden folder.
+    """The files of one episode in one format, which are written in a hidden folder.
 
-    A layout knows names and contents; `EpisodeWriter` asks it for them, closes its files, puts
-    them in their places, and removes them if something fails. Its constructor takes the
-    recording's path and the options of its video, creates the hidden folder, and opens the files.
+    A layout decides on names and contents. `EpisodeWriter` closes the files, moves them to their
+    final paths, and removes them if something fails. The constructor takes the recording's path and
+    the video options, creates the hidden folder, and opens the files.
 
     Attributes:
-        takes_keys: Whether actions must be keys and degrees, whatever the agent gives.
-        path: The recording's; what its files are called derives from it.
+        takes_keys: Whether the format needs keys and degrees, whatever the agent's actions are.
+        path: The recording's path, from which the names of its files are derived.
         partial: The hidden folder.
-        frames: What stores the frames that are shown.
-        files: All else that is open.
+        frames: Stores the frames that are shown.
+        files: All other open files.
     """
 
     takes_keys: ClassVar[bool] = False
@@ -139,25 +138,25 @@ class Layout(ABC):
 
     @abstractmethod
     def see(self, sight: Sight) -> None:
-        """Write what the reset or a step showed."""
+        """Write the frame and info after the reset or a step."""
 
     @abstractmethod
     def act(self, step: RecordedStep) -> None:
-        """Write a step, before what it showed."""
+        """Write a step, before the frame and info that follow it."""
 
     @abstractmethod
     def complete(self, facts: Mapping[str, Any]) -> list[tuple[Path, Path]]:
-        """Write what is known only at the end, when everything else is closed.
+        """Write what is known only at the end, after all other files are closed.
 
         Args:
-            facts: About the whole episode; its length and return come first.
+            facts: Facts about the whole episode, beginning with its length and return.
 
         Returns:
-            Each hidden file or folder and its place, in the order in which they are to appear.
-            The last one is what the recording is known by.
+            Pairs of a hidden file or folder and its final path, in the order in which to move them.
+            The last path identifies the recording.
         """
 
 
 def recording_name(index: int) -> str:
-    """Return the name of the recording of a numbered episode."""
+    """Return the name of the recording of the episode with this number."""
     return f"episode-{index:05d}"

@@ -1,7 +1,7 @@
-"""MineStudio's three formats of episodes, for MineStudio's own tools.
+"""MineStudio's three episode formats, for MineStudio's own tools.
 
-The layouts are those of MineStudio 1.1.6. Theirs hold everything in memory until the end; these
-stream. Pickle is MineStudio's choice: load such files only if you trust where they come from.
+The layouts are those of MineStudio 1.1.6, which holds an episode in memory until its end; here the
+files are streamed. Pickle is MineStudio's choice: load such files only if you trust their source.
 """
 
 from __future__ import annotations
@@ -30,18 +30,15 @@ from rllib_minestudio.recordings.video import (
 )
 
 PROTOCOL = 2
-"""The newest pickle protocol whose memo is addressed by number: an object pickled alone can be
-put into a list under way, where it numbers its memo from 0 again."""
+"""The newest protocol whose memo is addressed by explicit numbers: a separately pickled object,
+whose numbers start from 0 again, can be inserted into a list that is being written."""
 
 _HEADER = pickle.PROTO + bytes([PROTOCOL])
 _CAMERA = "camera"
 
 
 class PickledList:
-    """A pickle of a list that is written element by element.
-
-    `pickle.load` gives the list; nothing of it is held in memory here.
-    """
+    """A pickled list that is written element by element, without keeping it in memory."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -54,7 +51,7 @@ class PickledList:
         self._file.write(pickled[len(_HEADER) : -len(pickle.STOP)] + pickle.APPEND)
 
     def close(self) -> None:
-        """End the list."""
+        """Finish the list; closing it again has no effect."""
         if not self._file.closed:
             self._file.write(pickle.STOP)
             self._file.close()
@@ -64,15 +61,15 @@ class PickledList:
 
 
 class InferenceLayout(Layout):
-    """What MineStudio's inference worker writes (`Worker.save_to_file` in inference/generator).
+    """The files of MineStudio's inference worker (`Worker.save_to_file` in inference/generator).
 
         info_<id>.pkl     list of N + 1 infos, without the frame
         action_<id>.pkl   list of N environment actions, {"attack": (), ..., "camera": (2,)}
         video_<id>.mp4    N + 1 frames at 30 a second, or images_<id>/0.jpeg, 1.jpeg, ...
 
-    The id derives from the recording's name; infos appear last. Actions are keys and degrees
-    whatever the agent gave: MineStudio's simulator writes them over the tokens in the agent's own
-    dict, before its worker saves that.
+    The id is derived from the recording's name; the infos are moved last. Actions are keys and
+    degrees whatever the agent's actions are: MineStudio's simulator overwrites the tokens in the
+    agent's own dict before its worker saves it.
     """
 
     takes_keys = True
@@ -91,7 +88,7 @@ class InferenceLayout(Layout):
         )
 
     def see(self, sight: Sight) -> None:
-        """Write the frame that is shown, and the info without one."""
+        """Write the frame that is shown, and the info without its frame."""
         self.frames.add(sight.shown)
         self._infos.append({name: value for name, value in sight.info.items() if name != POV})
 
@@ -100,7 +97,7 @@ class InferenceLayout(Layout):
         self._actions.append({name: np.asarray(value) for name, value in step.action.items()})
 
     def complete(self, facts: Mapping[str, Any]) -> list[tuple[Path, Path]]:
-        """Put everything into one folder; there is no room for facts."""
+        """Return the files and their final paths; the format has no place for facts."""
         parts = (self.frames, self._actions, self._infos)
         return [(part.path, self.path.with_name(part.path.name)) for part in parts]
 
@@ -108,23 +105,23 @@ class InferenceLayout(Layout):
 # ---------------------------------------------------------------- datasets
 
 FRAME_SIZE = (640, 360)
-"""Width and height of the only frames that MineStudio's converter of datasets does not skip."""
+"""(width, height); MineStudio's dataset converter skips all other frames."""
 
 
 class DatasetLayout(Layout):
-    """What MineStudio's dataset tools take as their source files.
+    """The source files of MineStudio's dataset tools.
 
-    The converters (data/minecraft/callbacks) search for these, and its KernelManager then reads
-    the lmdb files that they make:
+    MineStudio's converters (data/minecraft/callbacks) look for these files, and its KernelManager
+    reads the lmdb files that the converters write:
 
-        videos/<id>-0.mp4       N frames of 640x360, what was seen before each action
+        videos/<id>-0.mp4       N frames of 640x360, each seen before an action
         actions/<id>-0.pkl      {key: (N,) uint8, ..., "camera": (N, 2) float32}, a dict of columns
-        meta_info/<id>-0.pkl    list of N infos, one beside each frame
+        meta_info/<id>-0.pkl    list of N infos, one per frame
 
-    The id derives from the recording's name; infos appear last. The converters take a file's name
-    for an episode's name and a part's number, hence the "-0", and count frames and actions in
-    whole chunks: an episode whose last frame had no action would be left out in silence whenever
-    that frame fills a chunk.
+    The id is derived from the recording's name; the infos are moved last. The converters parse a
+    file name as an episode's name and a part's number, hence the "-0". They count frames and
+    actions in whole chunks: an episode whose last frame had no action would be silently skipped if
+    that frame completed a chunk.
     """
 
     takes_keys = True
@@ -142,11 +139,11 @@ class DatasetLayout(Layout):
         self._sight: Sight | None = None
 
     def see(self, sight: Sight) -> None:
-        """Remember it until it is known what was done then."""
+        """Keep it until the action that follows is known."""
         self._sight = replace(sight, info=dict(sight.info))
 
     def act(self, step: RecordedStep) -> None:
-        """Write what was seen before, and remember the action."""
+        """Write the frame and info before the action, and keep the action."""
         assert self._sight is not None
         self.frames.add(self._sight.shown)
         self._infos.append(self._sight.info)
@@ -156,7 +153,7 @@ class DatasetLayout(Layout):
         self._degrees.extend(float(angle) for angle in step.action[_CAMERA])
 
     def complete(self, facts: Mapping[str, Any]) -> list[tuple[Path, Path]]:
-        """Write the actions; there is no room for facts."""
+        """Write the actions; the format has no place for facts."""
         columns = {key: np.asarray(column) for key, column in self._keys.items()}
         columns[_CAMERA] = np.reshape(np.asarray(self._degrees), (-1, 2))
         (self.partial / "actions.pkl").write_bytes(pickle.dumps(columns, PROTOCOL))
@@ -168,7 +165,7 @@ class DatasetLayout(Layout):
 
 
 def files_of(info_file: Path) -> list[Path]:
-    """Return the existing files of the episode whose infos are in `info_file`, that included."""
+    """Return all existing files of the episode whose infos are in `info_file`."""
     if info_file.stem.startswith("info_"):
         episode_id = info_file.stem.removeprefix("info_")
         return sorted(info_file.parent.glob(f"*_{episode_id}*"))
@@ -178,13 +175,13 @@ def files_of(info_file: Path) -> list[Path]:
 # ---------------------------------------------------------------- play
 
 _CRF = 23
-"""x264's own default, with which MineStudio encodes what its RecordCallback sees."""
+"""x264's default, which MineStudio's RecordCallback uses."""
 
 _FRAMES = (POV, IMAGE)
-"""Entries of an info that are pictures."""
+"""Entries of an info that are frames."""
 
 _TAKEN = re.compile(r"\.?episode_(\d{1,9})\.(?:mp4|partial)")
-"""Videos, and what claims their names until they are complete."""
+"""Videos, and hidden folders that reserve the names of unfinished ones."""
 
 
 @dataclass(frozen=True)
@@ -192,9 +189,9 @@ class Contents:
     """What is written besides the video.
 
     Attributes:
-        actions: The actions, as JSON.
-        infos: The infos, as JSON.
-        frames: The frames, as a NumPy array.
+        actions: Whether to write the actions, as JSON.
+        infos: Whether to write the infos, as JSON.
+        frames: Whether to write the frames, as a NumPy array.
     """
 
     actions: bool = False
@@ -203,27 +200,27 @@ class Contents:
 
 
 class PlayLayout(Layout):
-    """What MineStudio's RecordCallback writes (simulator/callbacks/record.py).
+    """The files of MineStudio's RecordCallback (simulator/callbacks/record.py).
 
-    There are N + 1 entries for N steps:
+    For N steps, each has N + 1 entries:
 
         episode_<number>.mp4           frames
         episode_<number>_action.json   [{}, {"attack": 0, ..., "camera": [0.0, 1.6]}, ...]
         episode_<number>_info.json     infos, without frames
         episode_<number>.npy           the same frames, uint8 (N + 1, height, width, 3)
 
-    The video appears last.
+    The video is moved last.
     """
 
     takes_keys = True
 
     def __init__(self, path: Path, video: VideoOptions, contents: Contents) -> None:
-        """Open the files in the folder of `path`, which is created.
+        """Create the folder of `path`, and open the files.
 
         Args:
-            path: Its name is `play_name(number)`; the number becomes a higher one if the folder
-                has, or some process is about to write, a video with this or a higher one.
-            video: Of these options, `fps` counts.
+            path: A path whose name is `play_name(number)`. A higher number is used if the folder
+                has a video with this or a higher one, or another process is writing one.
+            video: Only `fps` is used.
             contents: What is written besides the video.
         """
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -236,10 +233,10 @@ class PlayLayout(Layout):
         parts = (self._actions, self._infos, self._array)
         self.files = tuple(part for part in parts if part is not None)
         if self._actions is not None:
-            self._actions.append({})  # nothing was done before the first frame
+            self._actions.append({})  # no action precedes the first frame
 
     def see(self, sight: Sight) -> None:
-        """Write the frame, as it is and as it is shown, and the info without one."""
+        """Write the frame, for the array and for the video, and the info without frames."""
         self.frames.add(sight.shown)
         if self._array is not None:
             self._array.append(sight.frame)
@@ -253,23 +250,23 @@ class PlayLayout(Layout):
             self._actions.append(step.action)
 
     def complete(self, facts: Mapping[str, Any]) -> list[tuple[Path, Path]]:
-        """Put everything into one folder; there is no room for facts."""
+        """Return the files and their final paths; the format has no place for facts."""
         files = sorted(self.partial.iterdir(), key=lambda file: file == self.frames.path)
         return [(file, self.path.with_name(file.name)) for file in files]
 
 
 def play_name(number: int) -> str:
-    """Return what the files of an episode are called, before their suffixes."""
+    """Return the stem of the names of an episode's files."""
     return f"episode_{number}"
 
 
 def play_number(path: Path) -> int:
-    """Return the number in what `play_name` gave."""
+    """Return the number in a path whose name is from `play_name`."""
     return int(path.name.removeprefix("episode_"))
 
 
 def _claimed(folder: Path, at_least: int) -> tuple[Path, Path]:
-    """Return a name with a number higher than all others, and a hidden folder that claims it."""
+    """Return a path with an unused higher number, and the hidden folder that reserves it."""
     taken = [int(match[1]) for match in map(_TAKEN.fullmatch, os.listdir(folder)) if match]
     number = max([at_least, *(other + 1 for other in taken)])
     while True:
@@ -302,7 +299,7 @@ class _JsonList:
 class _FrameArray:
     """A `.npy` file of frames that is written frame by frame.
 
-    Its header says how many there are, so it is written twice, with room for the number to grow.
+    The header states the number of frames, so it is written again at the end, in the same size.
     """
 
     _HEADER_BYTES = 128

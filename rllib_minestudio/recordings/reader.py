@@ -33,7 +33,7 @@ from rllib_minestudio.recordings.layout import (
 from rllib_minestudio.recordings.video import Frame, read_pictures, read_video
 
 MOST_STEPS = 100_000_000
-"""Of one episode: two months of play."""
+"""Limit on the steps of an episode: two months of play."""
 
 
 class Recording:
@@ -41,14 +41,14 @@ class Recording:
 
     Attributes:
         path: Its folder.
-        meta: What `episode.json` says: identity, outcome, video.
+        meta: The contents of `episode.json`: identity, outcome, video.
     """
 
     def __init__(self, path: str | Path) -> None:
-        """Open a recording; frames, steps and infos are read when asked for.
+        """Open a recording; frames, steps and infos are read on access.
 
         Raises:
-            RecordingError: The folder is no recording, or of a newer format.
+            RecordingError: The folder is not a recording, or has an unknown format.
         """
         self.path = Path(path)
         try:
@@ -67,8 +67,8 @@ class Recording:
             raise self._damaged(EPISODE_FILE, problem)
         for name in (VIDEO_FILE, STEPS_FILE, INFOS_FILE):
             part = self.path / name
-            if part.exists() and not part.is_file():  # a named pipe would be waited for
-                raise self._damaged(name, "it is no regular file")
+            if part.exists() and not part.is_file():  # a named pipe would block
+                raise self._damaged(name, "it is not a regular file")
 
     def __len__(self) -> int:
         """N, the number of steps."""
@@ -82,7 +82,7 @@ class Recording:
         """The columns of `layout`, each with N rows.
 
         Raises:
-            RecordingError: The file is damaged, or its columns are not what they should be.
+            RecordingError: The file is damaged, or its columns are not as expected.
         """
         try:
             return read_columns(self.path / STEPS_FILE, len(self), self.meta.get("keys"))
@@ -91,10 +91,10 @@ class Recording:
 
     @property
     def observations(self) -> Mapping[str, NDArray]:
-        """What was seen besides the frame before each action: name -> (N, ...).
+        """The observations before each action, without the frame: name -> (N, ...).
 
-        Names are as in `foundation.observations`. A column is read when it is asked for, which
-        raises `RecordingError` if it is damaged.
+        Names are as in `foundation.observations`. A column is read on access, which raises
+        `RecordingError` if it is damaged.
         """
         described = self.meta[OBSERVATIONS]
         damaged = partial(self._damaged, STEPS_FILE)
@@ -106,9 +106,8 @@ class Recording:
         """Decode the N + 1 frames one by one, (height, width, 3) uint8 RGB.
 
         Args:
-            size: (width, height) to scale to; None keeps what was recorded.
-            stop: How many frames to yield; None yields all. N leaves out what the last step led
-                to.
+            size: (width, height) to scale to; None keeps the recorded size.
+            stop: Number of frames to yield; None yields all. N leaves out the final frame.
 
         Raises:
             RecordingError: There are fewer frames, or they cannot be decoded.
@@ -133,14 +132,14 @@ class Recording:
 
     @property
     def video_path(self) -> Path:
-        """Where the mp4 file is, if the frames are one."""
+        """The path of the video, if the frames are stored as one."""
         return self.path / VIDEO_FILE
 
     def infos(self) -> Iterator[dict[str, Any]]:
         """Yield the N + 1 infos, the first of which is the reset's.
 
         Raises:
-            RecordingError: There are fewer, or the file is damaged.
+            RecordingError: There are fewer or more, or the file is damaged.
         """
         count = 0
         try:
@@ -157,7 +156,7 @@ class Recording:
 
 
 def _meta_problems(meta: dict[str, Any]) -> list[str]:
-    """Say what is wrong with the entries that reading depends on."""
+    """Return what is wrong with the entries that reading depends on."""
     problems = []
     length: Any = meta.get("length")
     keys = meta.get("keys")
@@ -178,15 +177,15 @@ def _meta_problems(meta: dict[str, Any]) -> list[str]:
 
 
 def find_recordings(root: str | Path) -> Iterator[Recording]:
-    """Yield all recordings in a folder and below, in the order of their paths.
+    """Yield all recordings in a folder and below, sorted by path.
 
-    What was not finished is hidden and passed over.
+    Unfinished recordings are hidden, and skipped.
 
     Args:
-        root: A folder with recordings somewhere below, or a recording's own.
+        root: A folder that contains recordings at any depth, or is one itself.
 
     Raises:
-        RecordingError: There is no such folder, or one of the recordings cannot be opened.
+        RecordingError: There is no such folder, or a recording cannot be opened.
     """
     root = Path(root)
     if not root.is_dir():

@@ -1,4 +1,4 @@
-"""Frames become a video or a folder of pictures, one by one; and back."""
+"""Writing frames to a video or a folder of pictures, one by one, and reading them back."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ from rllib_minestudio.foundation.files import Unfinished
 from rllib_minestudio.foundation.recording_form import RecordingForm
 
 FRAMES_PER_SECOND = 20
-"""Minecraft's ticks per second: the video plays at the game's speed."""
+"""Minecraft's ticks per second, at which a video plays at the game's speed."""
 
 LOSSLESS = 0
-"""The `crf` that keeps every bit (in RGB; browsers do not play it)."""
+"""The `crf` that preserves every bit (in RGB, which browsers do not play)."""
 
 _SMPTE170M, _BT709, _LIMITED_RANGE = 6, 1, 1
-"""ISO/IEC 23091-2 code points. The matrix is the one that swscale converts RGB with; without it
-players guess from the picture's height."""
+"""ISO/IEC 23091-2 code points. The matrix is the one with which swscale converts RGB; if it is not
+given, players guess it from the picture's height."""
 
 LARGEST_SIDE = 4096
-"""Pixels of a frame that is read: what the environment renders at most. A file of a few bytes can
-claim any size."""
+"""Limit on the sides of frames that are read, in pixels: the largest that the environment renders.
+A file of a few bytes can claim any size."""
 
 Frame = NDArray[np.uint8]
 """(height, width, 3) RGB."""
 
 
 class UnreadableFramesError(OSError):
-    """A video or picture is none, is damaged, or claims to be too large."""
+    """A file is not a video or picture, is damaged, or claims to be too large."""
 
 
 class FrameSink(Protocol):
-    """Takes the frames of an episode.
+    """Stores the frames of an episode.
 
     Attributes:
-        path: The file or folder that holds them when it is closed.
+        path: The file or folder that holds the frames after `close`.
     """
 
     path: Path
@@ -68,9 +68,9 @@ class VideoOptions:
         media: `h264`, one mp4 file, or `jpeg`, a folder of pictures.
         fps: Frames per second of playback.
         crf: x264's constant rate factor; 0 is lossless.
-        preset: x264's trade of speed for size. The default costs a quarter of what `veryfast`
-            costs, and files a half larger.
-        overlay: Whether a strip of keys and numbers stands beneath each frame.
+        preset: x264's trade-off between speed and size. The default takes a quarter of the time of
+            `veryfast`, for files that are half as large again.
+        overlay: Whether to add a strip of keys and numbers below each frame.
     """
 
     media: str = RecordingForm.media
@@ -80,12 +80,12 @@ class VideoOptions:
     overlay: bool = RecordingForm.overlay
 
     def sink(self, video: Path, pictures: Path, picture: str) -> FrameSink:
-        """Return what stores frames.
+        """Return a sink that stores frames according to these options.
 
         Args:
-            video: The file of a video.
-            pictures: The folder of pictures.
-            picture: The name of one, with a place for its number.
+            video: Path of the file, if it is a video.
+            pictures: Path of the folder, if it is one of pictures.
+            picture: Format of a picture's name, with a field for its number.
         """
         if self.media == "jpeg":
             return PictureFolder(pictures, picture)
@@ -93,10 +93,10 @@ class VideoOptions:
 
 
 class VideoWriter:
-    """Encodes RGB frames as H.264, one by one; nothing but the current frame is in memory.
+    """Encodes RGB frames as H.264, one by one, with only the current frame in memory.
 
-    The stream goes to a hidden file beside `path`, which takes its name when the writer is
-    closed. A crash or an exception therefore never leaves a broken video under `path`.
+    The video is written to a hidden file in the same folder, which is renamed to `path` when the
+    writer is closed. A crash or an exception therefore never leaves a broken video at `path`.
 
         with VideoWriter("agent.mp4") as video:
             video.add(frame)
@@ -113,11 +113,11 @@ class VideoWriter:
         """Prepare to write; the file is opened with the first frame, which sets its size.
 
         Args:
-            path: Where the finished video will be; its folder is created.
+            path: Path of the finished video; its folder is created.
             fps: Frames per second of playback.
             crf: x264's constant rate factor: 0 is lossless, 18 hardly distinguishable, 28 small
-                (about 5 kB a frame at 640x360), 51 worst.
-            preset: x264's trade of speed for size, from `ultrafast` to `veryslow`.
+                (about 5 kB per frame at 640x360), 51 worst.
+            preset: x264's trade-off between speed and size, from `ultrafast` to `veryslow`.
         """
         self.path = Path(path)
         self.frame_count = 0
@@ -129,7 +129,6 @@ class VideoWriter:
         self._stream: av.VideoStream | None = None
 
     def __enter__(self) -> VideoWriter:
-        """Return the writer itself."""
         return self
 
     def __exit__(
@@ -138,7 +137,7 @@ class VideoWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Finish the video, or throw it away if the block raised."""
+        """Finish the video, or discard it if the block raised an exception."""
         if kind is None:
             self.close()
         else:
@@ -148,10 +147,10 @@ class VideoWriter:
         """Append one frame.
 
         Args:
-            frame: (height, width, 3) RGB, uint8; both sides even, as H.264 needs.
+            frame: (height, width, 3) uint8 RGB; both sides even, as H.264 requires.
 
         Raises:
-            InvalidOptionsError: The frame's shape is not encodable, or differs from the first's.
+            InvalidOptionsError: The frame's shape cannot be encoded, or differs from the first's.
         """
         if self._container is None:
             self._open(frame)
@@ -168,7 +167,7 @@ class VideoWriter:
         self.frame_count += 1
 
     def close(self) -> None:
-        """Write what the encoder still holds and give the file its name; no frames, no file."""
+        """Flush the encoder and rename the file to `path`; without frames there is no file."""
         if self._container is None or self._stream is None:
             return
         for packet in self._stream.encode(None):
@@ -218,12 +217,16 @@ class VideoWriter:
 
 
 class PictureFolder:
-    """Writes each frame as a JPEG file; the folder takes its name when it is complete."""
+    """Writes each frame as a JPEG file, in a folder that is renamed to `path` when complete.
+
+    Args:
+        path: Path of the finished folder.
+        name: Format of the files' names, with a field for the frame's number.
+    """
 
     QUALITY = 90
 
     def __init__(self, path: Path, name: str) -> None:
-        """Prepare to write to the folder `path`, files named `name.format(number)`."""
         self.path = path
         self.frame_count = 0
         self._name = name
@@ -231,7 +234,7 @@ class PictureFolder:
 
     def add(self, frame: Frame) -> None:
         """Append one frame, (height, width, 3) uint8 RGB of any size."""
-        from PIL import Image  # pictures only: a video does not need it
+        from PIL import Image  # imported here because videos do not need it
 
         if not self.frame_count:
             self._folder.partial.mkdir(parents=True)
@@ -240,7 +243,7 @@ class PictureFolder:
         self.frame_count += 1
 
     def close(self) -> None:
-        """Give the folder its name; no frames, no folder."""
+        """Rename the folder to `path`; without frames there is no folder."""
         if self.frame_count:
             self._folder.complete()
 
@@ -259,7 +262,7 @@ def read_video(path: Path, size: tuple[int, int] | None = None) -> Iterator[Fram
     Yields:
         (height, width, 3) uint8 RGB.
     """
-    # `file:` keeps FFmpeg from taking a name for a protocol, or for a list of other files.
+    # `file:` keeps FFmpeg from reading a name as a protocol, or as a list of other files.
     with av.open(f"file:{path}", format="mp4") as container:
         if not container.streams.video:
             raise UnreadableFramesError("it holds no video")
@@ -267,7 +270,7 @@ def read_video(path: Path, size: tuple[int, int] | None = None) -> Iterator[Fram
         if codec is None:
             raise UnreadableFramesError("its codec is unknown")
         _check_size(codec.width, codec.height)
-        # One for all pictures: setting one up takes longer than converting a small picture.
+        # Shared by all pictures: setting one up takes longer than converting a small picture.
         reformatter = VideoReformatter()
         for picture in container.decode(video=0):
             _check_size(picture.width, picture.height)
@@ -277,12 +280,12 @@ def read_video(path: Path, size: tuple[int, int] | None = None) -> Iterator[Fram
 
 
 def read_pictures(files: Iterable[Path], size: tuple[int, int] | None = None) -> Iterator[Frame]:
-    """Decode pictures in their order; as `read_video`."""
+    """Decode pictures in the given order; like `read_video`."""
     from PIL import Image
 
     for file in files:
         if not file.is_file():
-            raise UnreadableFramesError(f"{file.name} is no regular file")
+            raise UnreadableFramesError(f"{file.name} is not a regular file")
         try:
             with Image.open(file, formats=("JPEG", "PNG")) as picture:
                 _check_size(*picture.size)

@@ -1,4 +1,4 @@
-"""Writes one episode as it is played; its files appear when the episode is complete."""
+"""Writing an episode while it is played; its files appear when the episode is complete."""
 
 from __future__ import annotations
 
@@ -39,11 +39,10 @@ from rllib_minestudio.recordings.video import Frame, VideoOptions
 class EpisodeLayout(Layout):
     """This package's own format: a folder that `Recording` reads.
 
-    In memory are, per step, 13 to 17 bytes and what was observed besides the frame.
+    Memory per step: the row of `Columns`, and the observation without the frame.
     """
 
     def __init__(self, path: Path, video: VideoOptions) -> None:
-        """Create the hidden folder beside `path`, and open the files in it."""
         self.path = path
         unfinished = Unfinished(path)
         unfinished.remove_abandoned()
@@ -66,10 +65,10 @@ class EpisodeLayout(Layout):
         self._infos.add(sight.info)
 
     def act(self, step: RecordedStep) -> None:
-        """Remember a row.
+        """Keep a row.
 
         Raises:
-            RecordingError: An observation is not like the first, or all are too large.
+            RecordingError: The observation differs from the first, or all are too large.
         """
         try:
             self._observations.add(step.seen)
@@ -80,7 +79,7 @@ class EpisodeLayout(Layout):
         )
 
     def complete(self, facts: Mapping[str, Any]) -> list[tuple[Path, Path]]:
-        """Write the columns and `EPISODE_FILE`; the whole folder takes its name."""
+        """Write the columns and `EPISODE_FILE`; the folder is renamed as a whole."""
         columns = {**self._columns.arrays(), **self._observations.arrays()}
         np.savez_compressed(self.partial / STEPS_FILE, **columns)  # type: ignore[arg-type]
         text = json.dumps(plain(self._described(facts)), indent=2)
@@ -113,17 +112,17 @@ LAYOUTS: dict[str, LayoutMaker] = {
     "minestudio": InferenceLayout,
     DATASET: DatasetLayout,
 }
-"""The formats that a user chooses from, by their names."""
+"""The formats that users can choose, by name."""
 
 
 class EpisodeWriter:
-    """Streams an episode into a hidden folder, and gives its files their names at the end.
+    """Streams an episode into a hidden folder, and moves its files to their final paths at the end.
 
-    In memory are the present frame, the last info, and what the layout keeps. Whatever kills the
-    process leaves a hidden folder, which readers pass over, and never half a recording.
+    Only the current frame, the last info, and what the layout keeps are in memory. If the process
+    is killed, it leaves a hidden folder, which readers skip, and never half a recording.
 
     Attributes:
-        path: The recording's.
+        path: The recording's path.
 
     Example:
         >>> writer = EpisodeWriter(Path("out/episode-00003"))
@@ -142,14 +141,15 @@ class EpisodeWriter:
         """Create the hidden folder.
 
         Args:
-            path: The recording's folder, or in other layouts the folder and name from which its
-                files' places derive; what is there is replaced in the end.
-            layout: Makes the files, such as one of `LAYOUTS`.
+            path: The recording's folder or, for other layouts, the path from which its files' paths
+                are derived. Existing files are replaced at the end.
+            layout: Creates the layout, such as one of `LAYOUTS`.
             video: How frames are shown and stored.
-            keys_of: Makes keys and degrees of an action, for layouts and overlays that need them.
+            keys_of: Converts an action to keys and degrees, for layouts and overlays that need
+                them.
 
         Raises:
-            RecordingError: Nothing can be written there.
+            RecordingError: The path cannot be written to.
         """
         self._video = video or VideoOptions()
         self._keys_of = keys_of
@@ -160,7 +160,7 @@ class EpisodeWriter:
         self.path = self._layout.path
 
     def begin(self, frame: Frame, info: Mapping[str, Any]) -> None:
-        """Write what the reset showed: a (height, width, 3) uint8 RGB frame and its info."""
+        """Write the reset's frame, (height, width, 3) uint8 RGB, and its info."""
         numbers = {"step": 0, "reward": 0, "return": 0}
         with reporting(self.path, self.discard):
             self._layout.see(self._sight(frame, info, {}, numbers))
@@ -181,20 +181,20 @@ class EpisodeWriter:
         """Write one step.
 
         Args:
-            action: What was done, tokens or keys (see `Columns.add`).
-            reward: What it earned.
-            terminated: Whether it ended the episode.
-            truncated: Whether it cut the episode off.
-            frame: What was seen after it.
-            info: What was known after it.
-            value: The policy's value of the frame before; NaN if not told.
-            kl: Its divergence from a prior there; None if there is no prior.
-            seen: What was observed before the action besides the frame, name -> array; of the
-                same names, shapes and dtypes in every step.
+            action: Tokens or keys (see `Columns.add`).
+            reward: The reward.
+            terminated: Whether the step terminated the episode.
+            truncated: Whether the step truncated the episode.
+            frame: The frame after the step.
+            info: The info after the step.
+            value: The policy's value of the frame before; NaN if unknown.
+            kl: KL(policy || prior) in nats at that frame; None if there is no prior.
+            seen: The observation before the action, without the frame: name -> array. Names, shapes
+                and dtypes must be the same in every step.
 
         Raises:
-            RecordingError: The disk is full, the folder has gone, or the layout cannot hold the
-                step; nothing is left of the recording.
+            RecordingError: The disk is full, the folder is gone, or the layout cannot hold the
+                step. The whole recording has been removed.
         """
         if self._layout.takes_keys:
             action = self._keys_of(action)
@@ -211,17 +211,17 @@ class EpisodeWriter:
             self._layout.see(self._sight(frame, info, action, numbers))
 
     def finish(self, facts: Mapping[str, Any] | None = None) -> Path:
-        """Complete the recording and give its files their names.
+        """Complete the recording and move its files to their final paths.
 
         Args:
-            facts: What the recording is to say about the episode besides length, return and the
-                video's size, if its layout has room for that.
+            facts: Facts about the episode besides its length, its return and the video's size, to
+                be stored if the layout has a place for them.
 
         Returns:
-            What the recording is known by, such as its folder.
+            The path that identifies the recording, such as its folder.
 
         Raises:
-            RecordingError: It cannot be completed; nothing is left of it.
+            RecordingError: It cannot be completed, and has been removed.
         """
         layout = self._layout
         with reporting(self.path, self.discard):
@@ -235,7 +235,7 @@ class EpisodeWriter:
         return place
 
     def discard(self) -> None:
-        """Stop without leaving anything."""
+        """Stop and remove what was written."""
         attempt(self._layout.frames.discard, *(file.close for file in self._layout.files))
         shutil.rmtree(self._layout.partial, ignore_errors=True)
 
@@ -246,7 +246,7 @@ class EpisodeWriter:
         action: Mapping[str, Any],
         numbers: Mapping[str, float],
     ) -> Sight:
-        """Return what is seen; an overlay shows the step that led to it."""
+        """Return the frame and info; an overlay shows the step that led to them."""
         if not self._video.overlay:
             return Sight(frame, frame, info)
         return Sight(frame, with_key_strip(frame, self._keys_of(action), numbers), info)

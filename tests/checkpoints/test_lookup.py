@@ -104,7 +104,7 @@ def test_a_copy_without_links_is_understood(results):
 
 def test_a_damaged_best_is_not_replaced_in_silence(results):
     os.truncate(f"{FIRST}/best/weights", 3)
-    with pytest.raises(CheckpointMismatchError, match=r"no whole one below .* has a mean return"):
+    with pytest.raises(CheckpointMismatchError, match=r"no complete one .* has a mean return"):
         locate(FIRST)
 
 
@@ -137,7 +137,7 @@ def test_returns_of_several_experiments_are_not_compared(results, source):
     [
         ("results/cwo/latest", r"'results' has no 'cwo', and holds cow\. Did you mean 'cow'\?"),
         ("nothing/best", "names no checkpoint: '.' has no 'nothing', and holds empty, results,"),
-        ("empty/best", "names no checkpoint: 'empty' holds nothing. Put /best behind the folder"),
+        ("empty/best", "names no checkpoint: 'empty' holds nothing. Append /best to the folder"),
         ("task.yaml", "'task.yaml' is an experiment file, not a checkpoint. Give a checkpoint,"),
     ],
 )
@@ -151,7 +151,7 @@ def test_what_leads_nowhere_says_what_was_found(results, source, said):
 def test_none_may_be_whole(results):
     for file in results.rglob("weights"):
         file.unlink()
-    with pytest.raises(CheckpointMismatchError, match=r"No checkpoint below .* is whole: `rllib"):
+    with pytest.raises(CheckpointMismatchError, match=r"No checkpoint .* is complete: `rllib"):
         locate("results/cow/latest")
 
 

@@ -36,7 +36,7 @@ def test_a_checkpoint_says_what_it_was_made_with(trial, capsys):
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     for line in ("iteration 2", "env steps 2,000", "return 1.00", "lr: 0.0003", "preset: nano"):
         assert line in lines, line
-    assert any("1 files, 2.0 MB, whole" in line for line in lines)
+    assert any("1 files, 2.0 MB, complete" in line for line in lines)
     assert not any(line.startswith("gamma") for line in lines), "as the default has it"
 
 
@@ -70,7 +70,7 @@ def test_one_that_is_not_whole_is_told_and_the_others_are_shown(trial, capsys):
     weights.unlink()
     assert main(["checkpoint", "info", str(trial)]) == 1
     shown = capsys.readouterr()
-    assert "checkpoint_000001              -            -        -  not whole" in shown.out
+    assert "checkpoint_000001              -            -        -  incomplete" in shown.out
     assert "weights is missing" in shown.err
     assert main(["checkpoint", "info", str(weights.parent)]) == 2
 

@@ -130,7 +130,7 @@ def test_what_is_written_is_an_experiment_that_can_be_planned(tmp_path, capsys, 
     assert plan.example.fragments_per_iteration == 80
     assert plan.record_video_interval == 10
     assert main(["convert", str(EXAMPLE), "--out", str(target)]) == BAD_INPUT
-    assert "exists already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
 
 
 def test_every_key_of_minestudio_is_documented():
@@ -408,7 +408,7 @@ def test_options_of_minestudios_own_configs_arrive(tmp_path):
         (f"{SIMULATOR}def env_generator(): return MinecraftSim(callbacks=None)", "callbacks is a"),
         (
             "online_dict = {'train_config': {'batches_per_iteration': 'many', 'num_workers': 'x'}}",
-            "batches_per_iteration='many': the value is none",
+            "batches_per_iteration='many': the value is invalid",
         ),
         ("online_dict = {'train_config': {'clip_vloss': {1: open}}}", "cannot be written as YAML"),
     ],

@@ -149,7 +149,7 @@ def test_a_copy_may_remember_less(network, tmp_path, capsys, memory):
     ("arguments", "message"),
     [
         (["--own", "--memory", "0"], "--memory must be an integer, at least 1; got 0."),
-        (["--own", "--memory", "999"], "memory must be from 1 to the 6 frames; got 999."),
+        (["--own", "--memory", "999"], "memory must be from 1 to 6 frames; got 999."),
         (["--memory", "1"], "add --own"),
         (["--temperature", "0.5"], "add --own"),
         (["--own", "--temperature", "0"], "must be a number, between 1e-06 and 1e+06; got 0.0."),

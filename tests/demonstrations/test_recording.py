@@ -119,7 +119,7 @@ def test_the_command_records_the_task_of_an_experiment_file(tmp_path, capsys):
     assert main([*arguments, *out]) == 0
     assert [len(recording) for recording in find_recordings(tmp_path / "out")] == [5, 5]
     assert main([*arguments, *out]) == 0
-    assert "2 of 2 episodes are recorded already" in capsys.readouterr().out
+    assert "2 of 2 episodes are already recorded" in capsys.readouterr().out
 
 
 def test_hunters_follow_the_task_of_the_episode(order, tmp_path):
@@ -184,7 +184,7 @@ def test_an_agent_takes_over_from_a_novice_and_only_its_steps_are_imitated(tmp_p
         np.testing.assert_array_equal(imitated, np.arange(one.meta["imitated_from"], len(one)))
     assert len(set(takeovers)) > 1 and max(takeovers) <= 20
     assert main(words) == 0
-    assert "2 of 2 episodes are recorded already" in capsys.readouterr().out
+    assert "2 of 2 episodes are already recorded" in capsys.readouterr().out
     file = tmp_path / ORDER_FILE
     file.write_text(file.read_text().replace('"novice_weights": "', '"novice_weights": "0'))
     assert main(words) == 2

@@ -37,7 +37,7 @@ OTHER_PROGRAMS = {
 checked below; README's set-up is what `.ci/run` runs."""
 
 NOT_HERE = (
-    "are no path on this machine, and as a Hugging Face id they could not be fetched",
+    "are not a path on this machine, and could not be fetched as a Hugging Face id",
     "'results/stone_pickaxe_bc/latest' names no checkpoint",
     "but there is no folder 'demos/",
     "There is no folder 'demonstrations/cow' with recordings",

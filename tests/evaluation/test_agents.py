@@ -159,14 +159,14 @@ def test_batches_are_of_several_environments_side_by_side(monkeypatch):
 
 @pytest.mark.parametrize("batch", [{"buttons": np.zeros(2), "camera": np.zeros(3)}, 7, [1]])
 def test_a_batch_of_another_size_is_refused(batch):
-    with pytest.raises(AgentError, match="returned no 3 actions"):
+    with pytest.raises(AgentError, match="did not return 3 actions"):
         rows_of(batch, 3)
 
 
 def test_who_has_no_interface_is_refused_by_name():
     with pytest.raises(InvalidOptionsError, match=r"made a object, which is no agent"):
         play(order_of(own_agents.make_nobody))
-    with pytest.raises(InvalidOptionsError, match=r"deterministic: .* as it likes"):
+    with pytest.raises(InvalidOptionsError, match=r"deterministic: .* cannot be told"):
         play(order_of(own_agents.Plain), deterministic=True)
 
 

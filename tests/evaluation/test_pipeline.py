@@ -48,7 +48,7 @@ def test_wrong_arguments_are_refused_before_anything_is_loaded(tmp_path):
     problems = "num_workers must be .* got 0.\nnum_gpus must be .* got -1.\nagent_timeout_s must be"
     with pytest.raises(InvalidOptionsError, match=problems):
         MineGenerator(0, -1, checkpoint=str(tmp_path), agent_timeout_s=0)
-    with pytest.raises(InvalidOptionsError, match="somebody who plays: agent_generator or check"):
+    with pytest.raises(InvalidOptionsError, match="needs a player: agent_generator or check"):
         MineGenerator()
     for wrong in ({"agent_generator": "a:b", "checkpoint": "c"}, {}):
         with pytest.raises(InvalidOptionsError, match="either agent_generator or checkpoint; got"):

@@ -199,7 +199,7 @@ class ActsOtherwise(LSTMPolicy):
 @pytest.mark.parametrize(
     ("policy", "complaint"),
     [
-        (ForgetsNothing, "behind another one is off by"),
+        (ForgetsNothing, "after another one is off by"),
         (ForgetsBetweenChunks, "in chunks of 1 instead of 11 is off by"),
         (LooksAhead, "is off by"),
         (MixesRows, "on its own is off by"),

@@ -1,5 +1,5 @@
-"""Paints the pictures of the package; `python -m tools.painting` writes them all again.
+"""Paints the pictures of the package; `python -m tools.painting` writes all of them again.
 
-The pictures are files of `rllib_minestudio/env/voxel/resource_pack/`. What is drawn by eye lies
-here as text (`*.txt`, one letter for a colour); what derives from it lies in tables (`*.csv`).
+The pictures are files in `rllib_minestudio/env/voxel/resource_pack/`. Shapes drawn by hand are text
+files here (`*.txt`, one letter per colour); what is derived from them is in tables (`*.csv`).
 """

@@ -1,4 +1,4 @@
-"""Paints all pictures into a resource pack: ours, or that of the folder given."""
+"""Paint all pictures into a resource pack: ours, or the given folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tools.painting.player import paint_player
 
 
 def paint() -> Iterator[tuple[str, Rgba]]:
-    """Names and pictures of everything."""
+    """Yield the name and picture of everything."""
     yield from paint_gui()
     yield from paint_font()
     yield from paint_player()

@@ -1,4 +1,4 @@
-"""Pixel art as text: blocks of lines below a line `= NAME`, one character for a pixel."""
+"""Pixel art as text: blocks of lines below a line `= NAME`, one character per pixel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SEE_THROUGH = "."
 
 
 def read_art(file: str) -> dict[str, list[str]]:
-    """Pictures of a text file of this folder, each a list of lines."""
+    """Read the pictures of a text file in this folder, each a list of lines."""
     found: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in (FOLDER / file).read_text(encoding="utf-8").splitlines():
@@ -28,7 +28,7 @@ def read_art(file: str) -> dict[str, list[str]]:
 
 
 def draw(lines: list[str], palette: Mapping[str, RGB]) -> Rgba:
-    """A picture, uint8 (h, w, 4), of lines and the colours of their characters."""
+    """Draw a picture, uint8 (h, w, 4), from lines and the colours of their characters."""
     picture = np.zeros((len(lines), len(lines[0]), 4), np.uint8)
     for row, line in enumerate(lines):
         for column, character in enumerate(line):

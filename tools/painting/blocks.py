@@ -13,11 +13,11 @@ from tools.painting.grounds import GROUNDS, SIZE
 from tools.painting.items import palette
 
 SHAPE_GRAIN = 6
-"""Noise on what is drawn by eye, so that it sits on its ground."""
+"""Noise on shapes drawn by hand, so that they match their ground."""
 
 
 def paint_blocks() -> Iterator[tuple[str, Rgba]]:
-    """Names and pictures of all textures of blocks."""
+    """Yield the name and picture of every texture of a block."""
     shapes = read_art("blocks.txt")
     for row in expanded("blocks.csv"):
         rng = np.random.RandomState(name_seed(row["texture"]))

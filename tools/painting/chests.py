@@ -20,7 +20,7 @@ SIDE, LID, BASE = 14, 5, 10
 
 
 def paint_chests() -> Iterator[tuple[str, Rgba]]:
-    """Names and pictures of the sheets."""
+    """Yield the name and picture of each sheet."""
     for name, (wood, rim, latch) in WOODS.items():
         rng = np.random.RandomState(name_seed(name))
         sheet = np.zeros((64, 64, 4), np.uint8)
@@ -30,7 +30,7 @@ def paint_chests() -> Iterator[tuple[str, Rgba]]:
         for left in range(0, 4 * SIDE, SIDE):
             for top, height in ((0, SIDE), (SIDE, LID), (SIDE + LID, SIDE), (33, BASE)):
                 _frame(sheet, left, top, height, rim)
-        for left in (0, 42):  # beside the tops there is only the latch
+        for left in (0, 42):  # next to the tops there is only the latch
             sheet[0:SIDE, left : left + SIDE] = sheet[19:33, left : left + SIDE] = 0
         fill(sheet, 0, 0, 6, 5, latch)
         fill(sheet, 1, 4, 2, 1, 60)

@@ -1,6 +1,6 @@
 """Tables whose rows stand for families: `{dye}_wool` is sixteen rows, one for each dye.
 
-`families.csv` has the members of each family and their colours, which other columns of the row name
+`families.csv` has the members of each family and their colours, which other columns of a row name
 as `{colour}`, `{dark}` and `{other}`.
 """
 
@@ -17,7 +17,7 @@ _MEMBER = re.compile(r"\{(\w+)\}")
 
 
 def expanded(file: str) -> Iterator[dict[str, str]]:
-    """Rows of a table with every family written out; the first column names the family."""
+    """Yield the rows of a table with every family expanded; the first column names the family."""
     families: dict[str, list[dict[str, str]]] = {}
     for row in read_csv("families.csv", FOLDER):
         families.setdefault(row["family"], []).append(row)
@@ -30,6 +30,6 @@ def expanded(file: str) -> Iterator[dict[str, str]]:
 
 
 def colours_of(text: str) -> dict[str, RGB]:
-    """Colours of "m=d02020 o=101010", by letter."""
+    """Parse colours by letter, such as "m=d02020 o=101010"."""
     pairs = (pair.split("=") for pair in text.split())
     return {letter: colour(value) for letter, value in pairs}

@@ -12,7 +12,7 @@ CELL = 8
 
 
 def paint_font() -> Iterator[tuple[str, Rgba]]:
-    """Name and picture of the font."""
+    """Yield the name and picture of the font."""
     sheet = np.zeros((16 * CELL, 16 * CELL, 4), np.uint8)
     for letter, lines in read_art("font.txt").items():
         row, column = divmod(ord(letter), 16)

@@ -1,7 +1,6 @@
-"""What blocks are made of: painters of a whole face, by name.
+"""Materials of blocks: painters of a whole face, by name.
 
-Each takes a random generator of its own and one to three colours, and returns RGB (16, 16, 3) as
-floats.
+Each takes a random generator and one to three colours, and returns RGB (16, 16, 3) as floats.
 """
 
 from __future__ import annotations
@@ -84,7 +83,7 @@ def planks(rng: Random, colour: RGB) -> Picture:
 
 
 def bark(rng: Random, colour: RGB) -> Picture:
-    """Upright furrows."""
+    """Vertical furrows."""
     picture = noise(rng, colour, 9)
     for column in (0, 3, 4, 8, 11, 14):
         picture[:, column] -= rng.uniform(16, 38, (SIZE, 1))
@@ -92,7 +91,7 @@ def bark(rng: Random, colour: RGB) -> Picture:
 
 
 def birch_bark(rng: Random, colour: RGB) -> Picture:
-    """Pale bark with dark lying marks."""
+    """Pale bark with dark horizontal marks."""
     picture = noise(rng, colour, 8)
     for _ in range(9):
         row, column = rng.randint(0, SIZE), rng.randint(0, 13)
@@ -116,7 +115,7 @@ def rings(rng: Random, colour: RGB, rim: RGB) -> Picture:
 
 
 def foliage(rng: Random, colour: RGB) -> Picture:
-    """Leave with dark gaps and light tips."""
+    """Leaves with dark gaps and light tips."""
     picture = noise(rng, colour, 26)
     picture[rng.rand(SIZE, SIZE) < 0.24] *= 0.5
     picture[rng.rand(SIZE, SIZE) < 0.12] *= 1.25
@@ -163,7 +162,7 @@ def cracked(rng: Random, colour: RGB) -> Picture:
 
 
 def bevelled(rng: Random, colour: RGB) -> Picture:
-    """A polished block or one of metal: a light upper left rim, a dark lower right."""
+    """A polished or metal block: rims light at the upper left, dark at the lower right."""
     picture = noise(rng, colour, 5)
     picture[0] += 26
     picture[:, 0] += 26
@@ -190,7 +189,7 @@ def layered(rng: Random, colour: RGB) -> Picture:
 
 
 def pillar(rng: Random, colour: RGB) -> Picture:
-    """Upright flutes."""
+    """Vertical flutes."""
     picture = noise(rng, colour, 4)
     picture[:, ::4] -= 30
     picture[:, 1::4] += 14
@@ -215,14 +214,14 @@ def glazed(rng: Random, colour: RGB) -> Picture:
 
 
 def striped(rng: Random, colour: RGB, other: RGB) -> Picture:
-    """Upright stripes of two colours: melons, cactuses, hay."""
+    """Vertical stripes of two colours: melons, cactuses, hay."""
     picture = noise(rng, colour, 9)
     picture[:, 1::4] = noise(rng, other, 9)[:, 1::4]
     return picture
 
 
 def topped(rng: Random, colour: RGB, below: RGB) -> Picture:
-    """Earth under something that hangs over its rim."""
+    """Earth under something that hangs over its edge."""
     picture = coarse(rng, below)
     top = coarse(rng, colour)
     for column, hang in enumerate(rng.randint(2, 6, SIZE)):
@@ -232,7 +231,7 @@ def topped(rng: Random, colour: RGB, below: RGB) -> Picture:
 
 
 def wavy(rng: Random, colour: RGB, crest: RGB) -> Picture:
-    """Liquids and what is alike."""
+    """Liquids and the like."""
     rows, columns = np.mgrid[0:SIZE, 0:SIZE]
     wave = np.sin(rows * np.pi / 4 + 2 * np.sin(columns * np.pi / 8)) * 0.5 + 0.5
     mixed = np.asarray(colour) * (1 - wave[..., None]) + np.asarray(crest) * wave[..., None]
@@ -247,4 +246,4 @@ GROUNDS: dict[str, Ground] = {
         *(woolly, glazed, striped, topped, wavy),
     )
 }
-"""Painters by the name that the table `blocks.csv` calls them by."""
+"""Painters by their name in `blocks.csv`."""

@@ -1,4 +1,4 @@
-"""Paints the sheets of the display and of the screens, in the layout of Minecraft's own."""
+"""Paints the sheets of the display and the screens, in Minecraft's layout."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _EMPTY_STATUS: RGB = (44, 38, 38)
 
 
 def paint_gui() -> Iterator[tuple[str, Rgba]]:
-    """Names and pictures of everything below `gui/`, and the outlines in empty slots."""
+    """Yield names and pictures of everything below `gui/`, and of the outlines in empty slots."""
     art = read_art("gui.txt")
     yield "gui/widgets", _widgets()
     yield "gui/icons", _icons(art)
@@ -88,7 +88,7 @@ def _widgets() -> Rgba:
 
 
 def _icons(art: dict[str, list[str]]) -> Rgba:
-    """Crosshair, hearts, hunger and the bar of experience."""
+    """Crosshair, hearts, hunger and the experience bar."""
     sheet = _sheet()
     put(sheet, 0, 0, draw(art["crosshair"], WHITE))
     for name, palette, y, is_mirrored in (
@@ -110,7 +110,7 @@ def _icons(art: dict[str, list[str]]) -> Rgba:
 
 
 def _inside(lines: list[str]) -> np.ndarray:
-    """Pixels that an outline encloses: between the first and the last of its row."""
+    """Pixels enclosed by an outline: those between the first and the last of its row."""
     mask = np.zeros((len(lines), len(lines[0])), bool)
     for row, line in enumerate(lines):
         inked = [at for at, character in enumerate(line) if character != SEE_THROUGH]
@@ -155,7 +155,7 @@ def _chest(layout: ScreenLayout) -> Rgba:
 
 
 def _panel(sheet: Rgba, width: int, height: int) -> None:
-    """A grey board with a black rim, light from the upper left."""
+    """A grey board with a black rim, lit from the upper left."""
     fill(sheet, 2, 0, width - 4, height, 0)
     fill(sheet, 1, 1, width - 2, height - 2, 0)
     fill(sheet, 0, 2, width, height - 4, 0)
@@ -175,7 +175,7 @@ def _slot(sheet: Rgba, x: int, y: int, margin: int) -> None:
 
 
 def _hole(sheet: Rgba, x: int, y: int, width: int, height: int) -> None:
-    """A hollow: dark at its upper left rim, light at the lower right."""
+    """A hollow: dark at its upper left edge, light at the lower right."""
     fill(sheet, x, y, width, height, SLOT)
     fill(sheet, x, y, width - 1, 1, SLOT_DARK)
     fill(sheet, x, y, 1, height - 1, SLOT_DARK)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tools.painting.art import RGB, Rgba, draw, read_art
 from tools.painting.families import colours_of, expanded
 
-# Letters that a row does not give; wood is that of handles.
+# Colours of letters that a row does not give; k, h and l are the wood of handles.
 USUAL: dict[str, RGB] = {
     "k": (66, 46, 18),
     "h": (104, 78, 30),
@@ -24,11 +24,11 @@ USUAL: dict[str, RGB] = {
     "m": (137, 103, 49),
 }
 OUTLINE, DARK, LIGHT = 0.35, 0.7, 1.25
-"""Factors on the middle tone, where a row gives it alone."""
+"""Factors on the middle tone for letters that a row does not give."""
 
 
 def palette(colours: dict[str, RGB]) -> dict[str, RGB]:
-    """All letters' colours: those given, those derived from the middle tone, the usual ones."""
+    """All letters' colours: those given, those derived from the middle tone, or the usual ones."""
     middle = colours.get("m", USUAL["m"])
     derived = {
         letter: _scaled(middle, factor)
@@ -43,7 +43,7 @@ def _scaled(tone: RGB, factor: float) -> RGB:
 
 
 def paint_items() -> Iterator[tuple[str, Rgba]]:
-    """Names and pictures of all flat items."""
+    """Yield the name and picture of every flat item."""
     shapes = read_art("items.txt")
     for row in expanded("items.csv"):
         yield (

@@ -177,7 +177,7 @@ PAINTERS: dict[tuple[str, str], PartPainter] = {
 
 
 def paint_mobs() -> Iterator[tuple[str, Rgba]]:
-    """Names and pictures of the sheets."""
+    """Yield the name and picture of each sheet."""
     sheets: dict[str, Rgba] = {}
     for (mob, part), place in [*PARTS.items(), (("sheep", "sleeve"), SHEEP_SLEEVE)]:
         sheet = sheets.setdefault(place.sheet, np.zeros((SHEET_HEIGHT, SHEET_WIDTH, 4), np.uint8))

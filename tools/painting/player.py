@@ -31,14 +31,14 @@ FACE = [
     "ssmmmmss",
     "sshmmhss",
 ]
-# Of a box: width, height, depth, and where its unwrapped faces lie.
+# Boxes: width, height and depth, and where on the skin their unwrapped faces are (u, v).
 HEAD, BODY = (8, 8, 8, 0, 0), (8, 12, 4, 16, 16)
 RIGHT_ARM, LEFT_ARM = (4, 12, 4, 40, 16), (4, 12, 4, 32, 48)
 RIGHT_LEG, LEFT_LEG = (4, 12, 4, 0, 16), (4, 12, 4, 16, 48)
 
 
 def paint_player() -> Iterator[tuple[str, Rgba]]:
-    """Name and picture of the skin."""
+    """Yield the name and picture of the skin."""
     skin = np.zeros((64, 64, 4), np.uint8)
     _dress(skin, HEAD, (HAIR, 4), (SKIN, 4))
     put(skin, 8, 8, draw(FACE, PALETTE))
@@ -56,7 +56,7 @@ def paint_player() -> Iterator[tuple[str, Rgba]]:
 
 
 def _dress(skin: Rgba, box: tuple[int, int, int, int, int], *bands: tuple[RGB, int]) -> None:
-    """Paint a box in bands (colour, rows), from above; its top and bottom are as the nearest."""
+    """Paint a box in bands (colour, rows) from the top; its ends get the nearest band's colour."""
     width, _, depth, u, v = box
     fill(skin, u + depth, v, width, depth, bands[0][0])
     fill(skin, u + depth + width, v, width, depth, bands[-1][0])

@@ -20,21 +20,21 @@ from tools.reference.tables import table
 _INTRODUCTION = """\
 # The benchmark's tasks
 
-What every task tells the agent, and the condition that decides it, in the language of
+The text that each task gives to the agent, and the condition that decides it, in the language of
 [filters](evaluation.md), read from the files in `rllib_minestudio/benchmark/suites`. Each file
-also says what an episode begins with, and `because`: why its condition stands for its text.
+also says what an episode begins with, and, in `because`, why its condition stands for its text.
 
-A task that needs what the embedded engine lacks is marked: it is listed, not played there, and
-never counted as failed. So is one that no program can decide. A task is solved if it has a scripted
-solution: its families are named, and `solution` in the task's file says the rest. Steps are those
-of the time limit; 20 are one second of game time.
+A task that needs something the embedded engine lacks is marked: it is listed, but not played there,
+and never counted as failed. So is a task that no program can decide. A task is solved if it has a
+scripted solution: the table names its families, and `solution` in the task's file has the details.
+Steps are those of the time limit; 20 steps are one second of game time.
 
 This page is generated from the code: `python -m tools.reference docs`.
 """
 
 _MISSING = """## What the embedded engine lacks
 
-Which tasks would be played if all of a row existed:
+The number of tasks that could be played if everything in a row existed:
 
 """
 
@@ -57,14 +57,14 @@ def page() -> str:
 
 
 def _counts(suite: Suite) -> tuple[int, int, int, int]:
-    """Return how many tasks there are, are played on the embedded engine, solved, and marked."""
+    """Return how many tasks there are, and how many are played here, solved, and marked."""
     marked = sum(bool(task.marks()) for task in suite.tasks)
     solved = sum(task.solution is not None for task in suite.tasks)
     return len(suite.tasks), len(suite.tasks) - marked, solved, marked
 
 
 def _unlocked(tasks: list[BenchmarkTask]) -> str:
-    """Return a table of what is missing together, and the number of tasks that wait for it."""
+    """Return a table of what tasks lack, and the number of tasks that lack exactly that."""
     sets = Counter(", ".join(sorted(task.needs)) for task in tasks if task.needs)
     order = sorted(sets, key=lambda names: (-sets[names], names))
     return table(((names, str(sets[names])) for names in order), ("Missing", "Tasks"))

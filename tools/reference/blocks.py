@@ -26,11 +26,11 @@ The world consists of full cubes. The column *Shape* says what that means for a 
 What a block does beyond being mined and placed (doors that open, plants that grow, lamps that
 shine) is not simulated, unless another page says so.
 
-*Tool* is the kind that mines the block faster and, where not every hand does, the least material
+*Tool* is the kind that mines the block faster and, if bare hands yield nothing, the lowest material
 with which the block drops anything. *Drops* follow Minecraft's loot tables for tools without
 enchantments, so nothing that needs silk touch drops. Where a table asks for the state of a block,
 such as the age of a crop, it is that of a block just placed; a bed or a tall plant, two blocks in
-Minecraft, drops what the whole does. Boxes drop without their contents.
+Minecraft, drops what both together do. Boxes drop without their contents.
 
 This page is generated from the code: `python -m tools.reference docs`.
 

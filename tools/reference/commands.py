@@ -38,7 +38,7 @@ def page() -> str:
 
 
 def _leaves(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    """Walk through the commands that have none below them, in the order of their declaration."""
+    """Yield the commands that have no subcommands, in the order of their declaration."""
     below = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
     if not below:
         yield parser.prog, parser

@@ -17,7 +17,7 @@ This page is generated from the code: `python -m tools.reference docs`.
 
 
 _MACHINES_OWN = {"starts_at_once": "a quarter of the CPU cores"}
-"""Defaults that depend on the machine that this page is generated on."""
+"""Wording of defaults that depend on the machine on which this page is generated."""
 
 
 def page() -> str:

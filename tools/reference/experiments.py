@@ -54,7 +54,7 @@ _OF_RLLIB = {
         "Whether to evaluate during the next iteration, not before it; needs remote learners.",
     ),
 }
-"""Keys of the section `evaluation` that RLlib has options for: default, values, sentence."""
+"""Keys of the section `evaluation` that are options of RLlib: default, values, sentence."""
 
 
 def page() -> str:

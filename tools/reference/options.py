@@ -29,15 +29,15 @@ This page is generated from the code: `python -m tools.reference docs`.
 _VPT = """\
 ## The fields of `VPTConfig`
 
-`model` takes them beside `preset`, `weights` and `freeze`. Defaults are those of the preset `1x`,
-which is the default itself unless `weights` decide; [vpt.md](vpt.md) has the other presets.
+`model` takes them in addition to `preset`, `weights` and `freeze`. Defaults are those of `1x`,
+the default preset unless `weights` decide; [vpt.md](vpt.md) has the other presets.
 """
 
 _CONV_GRU = """\
 ## The fields of `ConvGRUConfig`
 
-With `module_class: ConvGRU` ([policies.md](policies.md)), `model` takes them beside `weights` and
-`freeze`.
+With `module_class: ConvGRU` ([policies.md](policies.md)), `model` takes them in addition to
+`weights` and `freeze`.
 """
 
 _TYPES = {
@@ -76,7 +76,7 @@ def _default(option: Field) -> str:
 
 
 def _values(options: type, option: Field) -> str:
-    """Say which values an option may have."""
+    """Describe the values that an option may have."""
     kind, nullable = types_of(options)[option.name]
     bounds = bounds_of(option)
     text = bounds.wording or _TYPES[kind]
@@ -88,7 +88,7 @@ def _values(options: type, option: Field) -> str:
 
 
 def _range(least: float, most: float) -> str:
-    """Word the bounds that a user could meet; those that only catch typing errors go unsaid."""
+    """Describe bounds that a user could meet; those that only catch typing errors are left out."""
     if most == 1:
         return f" from {least:g} to 1"
     if least == 0:

@@ -23,4 +23,4 @@ PAGES: dict[str, Callable[[], str]] = {
     "blocks.md": blocks.page,
     "benchmark_tasks.md": benchmark_tasks.page,
 }
-"""File name -> what returns its text."""
+"""File name -> function that returns its text."""

@@ -1,4 +1,4 @@
-"""Markdown tables out of dataclasses and signatures whose docstrings describe every part."""
+"""Markdown tables of dataclasses and signatures whose docstrings describe every part."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _WORDS = {
 
 
 def described(docstring: str | None) -> dict[str, str]:
-    """Return what a Google-style docstring says of each argument or attribute.
+    """Return what a Google-style docstring says about each argument or attribute.
 
     Args:
-        docstring: With a section `Args` or `Attributes`; None has none.
+        docstring: With or without a section `Args` or `Attributes`.
 
     Returns:
         Name -> description, on one line; empty without such a section.
@@ -80,7 +80,7 @@ def dataclass_table(
 
 
 def signature_table(function: Callable[..., Any], where: str) -> str:
-    """Return a table of a constructor's arguments; empty text if it takes none.
+    """Return a table of a constructor's arguments, or "" if it takes none.
 
     Args:
         function: Its docstring describes each argument under `Args`.
@@ -100,11 +100,11 @@ def signature_table(function: Callable[..., Any], where: str) -> str:
 
 
 def inherited_table(constructed: type, defaults: Mapping[str, Any]) -> str:
-    """Return a table of the arguments that a class takes, whose own docstring describes them.
+    """Return a table of a class's arguments, which its own docstring describes.
 
     Args:
         constructed: Its constructor may be another library's.
-        defaults: Argument -> default, where it is not that of the constructor.
+        defaults: Argument -> default, where it differs from the constructor's.
 
     Raises:
         LookupError: If the docstring lacks an argument.
@@ -125,14 +125,14 @@ def table(rows: Iterable[Sequence[str]], header: Sequence[str] = _HEADER) -> str
 
 
 def in_yaml(value: Any) -> str:
-    """Return a default as code, the way an experiment file says it."""
+    """Return a default as code, as an experiment file would have it."""
     value = list(value) if isinstance(value, tuple) else value
     text = yaml.safe_dump(value, default_flow_style=True, width=1000)
     return f"`{text.removesuffix('...' + chr(10)).strip()}`"
 
 
 def values(hint: Any) -> str:
-    """Word a type hint for users of YAML files."""
+    """Describe a type hint for users of YAML files."""
     kinds = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
     named = [_kind(kind) for kind in kinds if kind is not types.NoneType]
     return ", or ".join([*dict.fromkeys(named), *(["null"] if types.NoneType in kinds else [])])

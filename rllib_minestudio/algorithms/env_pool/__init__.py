@@ -1,6 +1,6 @@
 """Several environments behind one interface: `send` actions to some, `recv` whichever are ready.
 
-Imports neither Ray nor torch: the processes that environments run in start with this package.
+Imports neither Ray nor torch, because the environments' processes start with this package.
 """
 
 from rllib_minestudio.algorithms.env_pool.base import EnvPool, Episode, EpisodeSource, PoolStep

@@ -1,4 +1,4 @@
-"""What the env runner asks of a pool of environments, whether they run here or in processes."""
+"""The interface of a pool of environments, whether they run inline or in other processes."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from rllib_minestudio.foundation.episode_seeds import EpisodeCounts
 from rllib_minestudio.foundation.values import OMITTED, integer_or_text, plain
 
 Observations = dict[str, NDArray]
-"""The parts of observations by name (`observations.py`), perhaps with leading axes."""
+"""The parts of observations by name (`observations.py`), possibly with leading axes."""
 
 EpisodeSource = Callable[[int], tuple[int | None, dict[str, Any] | None]]
-"""From an environment's index to `seed` and `options` of the reset that it is about to have."""
+"""From an environment's index to the `seed` and `options` of its next reset."""
 
 
 class Infos(enum.Enum):
-    """Which infos a pool is to tell."""
+    """Which infos a pool returns."""
 
     NONE = enum.auto()
     """Those of finished episodes only (`Episode.info`)."""
     EPISODES = enum.auto()
-    """Of resets and of the steps that end an episode."""
+    """Those of resets and of the steps that end an episode."""
     STEPS = enum.auto()
-    """Of every step."""
+    """Those of resets and of every step."""
 
 
 class StepInfos(NamedTuple):
-    """What one environment told with its answer; infos are plain and small (`plain_info`).
+    """The infos in one environment's answer, plain and small (`plain_info`).
 
     Attributes:
-        last: Of the step; None if the episode goes on and infos of such steps are not asked for.
-        first: Of the reset that followed, or that this answer is of; None if there was none.
+        last: Info of the step; None if the episode continues and `Infos.STEPS` was not requested.
+        first: Info of the reset, if this answer is to a reset or one followed the step; else None.
         env_error: Why the environment failed in the step, in one line; None if it did not.
     """
 
@@ -50,20 +50,21 @@ class StepInfos(NamedTuple):
 
 
 class PoolStep(NamedTuple):
-    """What k environments that were ready answered. Arrays have a leading axis of k.
+    """The answers of k environments that were ready. Arrays have a leading axis of k.
 
     Attributes:
-        rows: (k,) int64, ascending: which environments these are. They wait for an action now.
-        obs: (k, ...) each part, valid until the next `recv`; already of the next episode where
-            one ended.
-        answered: (k,) bool, False for a first observation after `EnvPool.reset`: it answers no
-            action, and what follows here means nothing.
+        rows: (k,) int64, ascending, the environments' indices. They now wait for an action.
+        obs: (k, ...) each part, valid until the next `recv`; if an episode ended, already the first
+            observation of the next.
+        answered: (k,) bool, False for the first observation after `EnvPool.reset`, which answers no
+            action: `reward`, `terminated` and `truncated` are then meaningless.
         reward: (k,) float32.
         terminated: (k,) bool.
-        truncated: (k,) bool; also where an environment failed.
-        final_obs: Per environment whose episode was truncated, what it saw last.
+        truncated: (k,) bool; also true if the environment failed.
+        final_obs: The final observation of each environment whose episode was truncated and not
+            terminated.
         episodes: The episodes that ended.
-        infos: Per environment in `rows`, what it told; empty unless the pool was asked for infos.
+        infos: Infos of each environment in `rows`; empty if the pool was not asked for infos.
     """
 
     rows: NDArray[np.int64]
@@ -78,18 +79,18 @@ class PoolStep(NamedTuple):
 
 
 class EnvPool(ABC):
-    """Environments of equal spaces, each of which restarts by itself.
+    """Environments with equal spaces, each of which resets itself when an episode ends.
 
-    The observation after a step that ended an episode is the first of the next one, and the last
-    of the finished one is handed out separately, because a truncated episode is worth what would
-    have followed. An environment that fails is replaced: its step counts as truncated with reward
-    0, what it saw before is its final observation, and its next observation begins an episode.
+    The observation after a step that ended an episode is the first of the next episode. The final
+    observation of a truncated episode is returned separately, because its value is needed for
+    bootstrapping. An environment that fails is replaced: its step counts as truncated with reward
+    0, its previous observation is the final one, and its next observation begins an episode.
 
     Attributes:
-        num_envs: How many there are.
-        single_observation_space: Of each environment, a `Dict`.
-        single_action_space: Of each environment.
-        restarts: How often an environment was replaced, by cause.
+        num_envs: The number of environments.
+        single_observation_space: The observation space of each environment, a `Dict`.
+        single_action_space: The action space of each environment.
+        restarts: How often environments were replaced, by cause.
     """
 
     num_envs: int
@@ -100,41 +101,41 @@ class EnvPool(ABC):
     @property
     @abstractmethod
     def unplayed(self) -> list[int]:
-        """Per environment, the number of the first episode of which nothing was played."""
+        """Per environment, the number of the first episode of which no step was played."""
 
     @property
     @abstractmethod
     def playing(self) -> list[int]:
-        """Per environment, the number of the episode that it is in."""
+        """Per environment, the number of its current episode."""
 
     @abstractmethod
     def reset(self, counts: EpisodeCounts | None = None) -> None:
-        """Begin new episodes everywhere; their first observations come with `recv`.
+        """Begin new episodes in all environments; `recv` returns their first observations.
 
         Args:
-            counts: Where the environments go on in their episodes; None: after those that were
+            counts: The episode numbers from which the environments continue; None: after those
                 begun last.
         """
 
     @abstractmethod
     def send(self, rows: NDArray[np.int64], action: Mapping[str, NDArray]) -> None:
-        """Hand actions to environments that wait for one.
+        """Send actions to environments that wait for one.
 
         Args:
-            rows: (k,) which environments.
-            action: Arrays with a leading axis of k, as {"buttons": (k,), "camera": (k,)}.
+            rows: (k,) the environments' indices.
+            action: Arrays with a leading axis of k, such as {"buttons": (k,), "camera": (k,)}.
         """
 
     @abstractmethod
     def recv(self, min_ready: int = 1) -> PoolStep:
-        """Wait until environments are ready, and take all that are.
+        """Wait until environments are ready, and return the answers of all that are.
 
         Args:
-            min_ready: How many to wait for. Fewer come if fewer are under way; environments that
-                are being restarted are not waited for as long as there are others.
+            min_ready: How many to wait for. If fewer are playing, fewer are returned; environments
+                that are being restarted are only waited for if there are no others.
 
         Raises:
-            EnvPoolError: An environment failed more often than is allowed.
+            EnvPoolError: If an environment failed more often than is allowed.
         """
 
     @abstractmethod
@@ -143,17 +144,17 @@ class EnvPool(ABC):
 
     @property
     def observation_space(self) -> gym.Space:
-        """Of all environments together; RLlib asks."""
+        """The batched space of all environments, for RLlib."""
         return gym.vector.utils.batch_space(self.single_observation_space, self.num_envs)
 
     @property
     def action_space(self) -> gym.Space:
-        """Of all environments together; RLlib asks."""
+        """The batched space of all environments, for RLlib."""
         return gym.vector.utils.batch_space(self.single_action_space, self.num_envs)
 
     @property
     def unwrapped(self) -> EnvPool:
-        """Itself; RLlib asks."""
+        """The pool itself, for RLlib."""
         return self
 
 
@@ -162,27 +163,28 @@ def copied(obs: Observations) -> Observations:
     return {name: part.copy() for name, part in obs.items()}
 
 
-# ---------------------------------------------------------- what is kept of an episode when it ends
+# ------------------------------------------------------------------- summaries of finished episodes
 
 DEFAULT_TASK = "default"
 """The task of episodes whose environment does not name one."""
 
 MAX_ARRAY_SIZE = 64
-"""Elements of an array up to which it counts as small."""
+"""Arrays with up to this many elements count as small."""
 
 
 class Episode(NamedTuple):
     """A finished episode.
 
     Attributes:
-        length: Steps.
-        discounted_return: With the pool's gamma.
+        length: Number of steps.
+        discounted_return: Return discounted by the pool's gamma.
         undiscounted_return: The sum of rewards.
-        seconds: Wall time from its first observation to its last.
-        task: Its name, from the info; `DEFAULT_TASK` if the environment names none.
-        success: Whether the task was solved; None if the environment does not tell.
-        env_error: Why it was cut short, in one line, if the environment failed; else None.
-        env_index: Which environment of the pool it was played in.
+        seconds: Wall time from the first observation to the last.
+        task: Name of the task, from the info; `DEFAULT_TASK` if the info has none.
+        success: Whether the task was solved; None if the info does not say.
+        env_error: Why the environment failed, in one line, if that truncated the episode; else
+            None.
+        env_index: Index of the environment in the pool.
         info: The last step's info, plain Python throughout; empty if the environment failed.
     """
 
@@ -198,12 +200,7 @@ class Episode(NamedTuple):
 
 
 class RunningEpisode:
-    """Sums up an episode while it runs.
-
-    Args:
-        env_index: Which environment of the pool plays it.
-        info: What the reset told, plain.
-    """
+    """Accumulates the numbers of an episode while it runs; `info` is the reset's, plain."""
 
     def __init__(self, env_index: int, info: Mapping[str, Any]) -> None:
         self._env_index = env_index
@@ -215,19 +212,14 @@ class RunningEpisode:
         self._started = time.perf_counter()
 
     def add(self, reward: float, gamma: float) -> None:
-        """Take in one step."""
+        """Add one step."""
         self._length += 1
         self._return += reward
         self._discounted_return += self._discount * reward
         self._discount *= gamma
 
     def finish(self, info: dict[str, Any], env_error: str | None = None) -> Episode:
-        """End the episode now.
-
-        Args:
-            info: What the last step told, plain.
-            env_error: Why the environment could not go on, if it failed.
-        """
+        """Return the finished episode; `info` is the last step's, plain."""
         task = info.get(TASK, self._info.get(TASK))
         success = info.get(SUCCESS)
         engine_error = info.get(ENGINE_ERROR)
@@ -245,7 +237,7 @@ class RunningEpisode:
 
 
 def plain_info(info: Mapping[Any, Any]) -> dict[str, Any]:
-    """The part of an info that is plain and small; the rest (frames, objects) is left out.
+    """Return the plain and small part of an info; the rest (frames, objects) is left out.
 
     Arrays of up to `MAX_ARRAY_SIZE` elements become lists.
     """
@@ -253,18 +245,18 @@ def plain_info(info: Mapping[Any, Any]) -> dict[str, Any]:
     return {str(key): value for key, value in told.items()}
 
 
-# ------------------------------------------ the options of one environment, and its place among all
+# -------------------------------------------------- the options of one environment, and its indices
 
 
 class EnvConfig(dict[str, Any]):
-    """What RLlib calls EnvContext, without RLlib.
+    """An environment's options, like RLlib's EnvContext.
 
-    Environments run in processes that shall not have to import Ray to read their options.
+    RLlib's own class is not used, because the environments' processes must not import Ray.
 
     Attributes:
-        worker_index: Of the env runner; 0 for the local one.
-        vector_index: Of the environment in the env runner.
-        num_workers: How many remote env runners there are.
+        worker_index: Index of the env runner; 0 for the local one.
+        vector_index: Index of the environment in the env runner.
+        num_workers: The number of remote env runners.
     """
 
     def __init__(

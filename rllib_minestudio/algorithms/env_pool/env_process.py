@@ -1,4 +1,4 @@
-"""Starting and ending the process of one environment, with everything that it has started."""
+"""Starting and killing the process of one environment, including everything it has started."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from rllib_minestudio.algorithms.env_pool.worker import Channel, Disconnected, r
 from rllib_minestudio.foundation.processes import with_one_thread
 
 KILL_WITHIN_S = 5.0
-"""A killed process that is not gone by then waits for a disk or a driver, and is left behind."""
+"""A killed process that still exists by then waits for a disk or a driver, and is abandoned."""
 END_WITHIN_S = 1.0
-"""A process that ends closes its files first, and a moment later it has ended."""
+"""A process that exits closes its files first, shortly before it has ended."""
 
-# With the parent's module path, so that whatever it could import can be unpickled.
+# With the parent's module path, so that everything the parent can import can be unpickled.
 _BOOTSTRAP = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     f"from {__package__}.worker import main; main(*map(int, sys.argv[2:]))"
@@ -36,7 +36,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Reaper:
-    """The pool's end of `reaper.py`, which is started anew should it be lost.
+    """The pool's connection to `reaper.py`, which is restarted if it is lost.
 
     Attributes:
         pid: The reaper's process id.
@@ -47,22 +47,22 @@ class Reaper:
         self._start()
 
     def add(self, group: int) -> None:
-        """Have a group killed when this process is gone."""
+        """Have a process group killed when this process is gone."""
         self._groups.add(group)
         self._tell(f"+{group}")
 
     def remove(self, group: int) -> None:
-        """The group is gone; its number may soon be someone else's."""
+        """Forget a group that is gone, since its number may be reused."""
         self._groups.discard(group)
         self._tell(f"-{group}")
 
     def close(self) -> None:
-        """Let it kill what is left, and end."""
+        """Let the reaper kill the remaining groups, and wait until it has ended."""
         with contextlib.suppress(BrokenPipeError):
             self._process.communicate()
 
     def _start(self) -> None:
-        # Isolated from the environment's settings and, by its own session, from Ctrl-C.
+        # Isolated from environment variables (-I) and, in its own session, from Ctrl-C.
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", reaper.__file__, str(os.getpid())],
             stdin=subprocess.PIPE,
@@ -88,15 +88,15 @@ class Reaper:
 
 
 class EnvProcess:
-    """The process of one environment, leader of a process group and session of its own.
+    """The process of one environment, which leads its own process group and session.
 
     Args:
         maker: The pickled constructor of the environment.
         obs_fd: A memory file for its observations.
-        reaper: Is told of it.
+        reaper: Kills the process group when this process is gone.
 
     Attributes:
-        pid: Its process id, which is its group's, too.
+        pid: The process id, which is also the group's.
     """
 
     def __init__(self, maker: bytes, obs_fd: int, reaper: Reaper) -> None:
@@ -120,12 +120,12 @@ class EnvProcess:
         reaper.add(self.pid)
 
     def listen(self, selector: selectors.BaseSelector, data: Any) -> None:
-        """Have a selector tell when there is something to receive."""
+        """Register with a selector, to be notified of messages."""
         self._selector = selector
         selector.register(self._channel, selectors.EVENT_READ, data)
 
     def ignore(self) -> None:
-        """Its end is known: there is nothing to receive or to send any more."""
+        """Stop receiving and sending, since the process is known to have ended."""
         if self._selector is not None:
             self._selector.unregister(self._channel)
             self._selector = None
@@ -134,36 +134,36 @@ class EnvProcess:
         """Send a message (see `worker.py`).
 
         Raises:
-            Disconnected: It has ended.
+            Disconnected: If the process has ended.
         """
         if self._selector is None:
             raise Disconnected
         self._channel.send(*message)
 
     def recv(self) -> tuple[Any, ...]:
-        """Take the next message, once the selector has told of one.
+        """Receive the next message, once the selector has reported one.
 
         Raises:
-            Disconnected: It has ended.
+            Disconnected: If the process has ended.
         """
         return self._channel.recv()
 
     def spaces(self) -> tuple[gym.Space, gym.Space]:
-        """The environment's observation and action space, once it is built."""
+        """Return the environment's observation and action space, once it is built."""
         return cloudpickle.loads(read_file(self._handover_fd))
 
     def has_ended(self) -> bool:
-        """Whether it has ended, by itself or not."""
+        """Return whether the process has ended."""
         return self._end() is not None
 
     def wait(self, seconds: float) -> None:
-        """Wait until it has ended, but not for longer."""
+        """Wait until the process has ended, for at most `seconds`."""
         deadline = time.monotonic() + seconds
         while not self.has_ended() and time.monotonic() < deadline:
             time.sleep(0.005)
 
     def how_it_ended(self) -> str:
-        """What is known of its end, as the rest of a sentence that begins with "it"."""
+        """Return how the process ended, as the rest of a sentence that begins with "it"."""
         self.wait(END_WITHIN_S)
         end = self._end()
         if end is None:
@@ -173,14 +173,14 @@ class EnvProcess:
         return f"was killed by {signal.Signals(end.si_status).name}"
 
     def _end(self) -> Any:
-        """Code and status of its end, if it has ended.
+        """Return the exit code and status, or None while the process runs.
 
-        It is not reaped yet: until it is, no other process can get its number.
+        This does not reap the process: until it is reaped, no other process can get its id.
         """
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
 
     def kill(self) -> None:
-        """End it and everything in its group, now; call once."""
+        """Kill the process and everything in its group; call only once."""
         self.ignore()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
@@ -188,6 +188,6 @@ class EnvProcess:
         try:
             self._process.wait(KILL_WITHIN_S)
         except subprocess.TimeoutExpired:
-            _logger.warning("Process %d does not end although it was killed.", self.pid)
+            _logger.warning("Process %d has not ended although it was killed.", self.pid)
         self._channel.close()
         os.close(self._handover_fd)

@@ -1,4 +1,4 @@
-"""Environments stepped one after the other in this process."""
+"""Environments that are stepped one after the other in this process."""
 
 from __future__ import annotations
 
@@ -33,18 +33,19 @@ from rllib_minestudio.foundation.observations import parts_of, write_observation
 
 
 class InlineEnvs(EnvPool):
-    """A plain loop: `send` notes the actions, `recv` plays them.
+    """A pool that runs environments in a plain loop: `send` stores the actions, `recv` plays them.
 
-    An exception replaces the environment that raised it. Nothing protects against one that hangs.
+    An environment that raises an exception is replaced. One that hangs blocks the pool.
 
     Args:
         make_envs: One constructor per environment.
         gamma: Discount per step, for the episodes' discounted returns.
-        options: Of these, `max_restarts_per_hour` matters here.
-        seed: What episodes derive from, with the environment's index and the episode's number.
-        episode_source: Chooses seed and options of every reset instead.
-        infos: Which infos every `PoolStep` tells.
-        read: The outermost keys of observations that are carried; None: all.
+        options: Only `max_restarts_per_hour` is used here.
+        seed: Determines the episodes, together with the environment's index and the episode's
+            number.
+        episode_source: Chooses the seed and options of every reset instead.
+        infos: Which infos every `PoolStep` has.
+        read: The top-level observation keys to return; None: all.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class InlineEnvs(EnvPool):
         self._count_from(EpisodeCounts(seed))
         n, parts = self.num_envs, parts_of(self.single_observation_space, read)
         self._obs = {name: part.zeros(n) for name, part in parts.items()}
-        # An array of one observation is a view, so that 0-d parts can be written, too.
+        # Indexing with `...` returns views, so that 0-d parts can be written too.
         self._slots = [{name: a[i, ...] for name, a in self._obs.items()} for i in range(n)]
         self._reward = np.zeros(n, np.float32)
         self._terminated = np.zeros(n, np.bool_)
@@ -96,18 +97,18 @@ class InlineEnvs(EnvPool):
         return [episodes.playing for episodes in self._episodes]
 
     def reset(self, counts: EpisodeCounts | None = None) -> None:
-        """Begin new episodes everywhere; see `EnvPool.reset`."""
+        """Begin new episodes in all environments; see `EnvPool.reset`."""
         if counts is not None:
             self._count_from(counts)
         self._actions = dict.fromkeys(range(self.num_envs))
 
     def send(self, rows: NDArray[np.int64], action: Mapping[str, NDArray]) -> None:
-        """Note the actions; see `EnvPool.send`."""
+        """Store the actions; see `EnvPool.send`."""
         for k, i in enumerate(rows.tolist()):
             self._actions[i] = {name: values[k] for name, values in action.items()}
 
     def recv(self, min_ready: int = 1) -> PoolStep:
-        """Play every action that was sent; see `EnvPool.recv`."""
+        """Play all actions that were sent; see `EnvPool.recv`."""
         rows = np.array(sorted(self._actions), np.int64)
         final_obs: dict[int, Observations] = {}
         episodes: list[Episode] = []
@@ -152,7 +153,7 @@ class InlineEnvs(EnvPool):
         final_obs: dict[int, Observations],
         episodes: list[Episode],
     ) -> None:
-        """Play one step, and begin the next episode if it ended this one."""
+        """Play one step, and begin the next episode if it ended the current one."""
         failed, info = None, {}
         self._episodes[i].note_step()
         try:
@@ -183,7 +184,7 @@ class InlineEnvs(EnvPool):
             self._begin(i)
 
     def _begin(self, i: int) -> None:
-        """Begin an episode, with a new environment as long as this one cannot."""
+        """Begin an episode; replace the environment as long as that fails."""
         while True:
             if self._episode_source is None:
                 begin = partial(begin_episode, self.envs[i], self._episodes[i].begin())
@@ -205,7 +206,7 @@ class InlineEnvs(EnvPool):
             return
 
     def _replace(self, i: int, error: Exception) -> None:
-        """Build the environment anew, however many attempts that takes."""
+        """Rebuild the environment, with as many attempts as the failure budget allows."""
         while True:
             what = "".join(traceback.format_exception(error)).rstrip()
             self._failures[i].note_failure(ERROR, what)

@@ -1,8 +1,8 @@
-"""Environments in processes of their own: what each is doing, and what becomes of it when it fails.
+"""Environments in processes of their own: the states of each, and what happens when it fails.
 
 STARTING -> [IDLE ->] RESETTING -> READY -> HELD -> STEPPING -> READY -> ...
 ^                     ^                             |
-|                     +---- the episode ended ------+---- and its time is up --> CLOSING
+|                     +---- the episode ended ------+-- and a restart is due --> CLOSING
 +-- BACKOFF <-- it died, hung or raised, wherever it was                            |
 +-----------------------------------------------------------------------------------+
 """
@@ -46,28 +46,28 @@ from rllib_minestudio.foundation.episode_seeds import EpisodeCounts, NumberedEpi
 from rllib_minestudio.foundation.failure_budget import DIED, FailureBudget
 from rllib_minestudio.foundation.observations import parts_of
 
-# ---------------------------- what the environments of a process pool share, and the words they use
+# ------------------------------------------------ states, and what the environments of a pool share
 
 
 class State(enum.Enum):
-    """What an environment is doing."""
+    """The state of an environment."""
 
     STARTING = enum.auto()
     IDLE = enum.auto()
-    """Built, while the pool was not reset yet."""
+    """The environment is built, but the pool has not been reset yet."""
     RESETTING = enum.auto()
     STEPPING = enum.auto()
     READY = enum.auto()
-    """Has answered."""
+    """The environment has answered."""
     HELD = enum.auto()
-    """Its answer was handed out; it waits for an action."""
+    """`recv` has returned its answer; it waits for an action."""
     BACKOFF = enum.auto()
-    """Has no process until the deadline."""
+    """There is no process until the deadline."""
     CLOSING = enum.auto()
 
 
 class Outcome(NamedTuple):
-    """What came of a step."""
+    """The outcome of a step."""
 
     reward: float
     terminated: bool
@@ -75,7 +75,7 @@ class Outcome(NamedTuple):
 
 
 class Spaces(NamedTuple):
-    """Of one environment."""
+    """The spaces of one environment."""
 
     observation: gym.Space
     action: gym.Space
@@ -90,11 +90,11 @@ class PoolContext(NamedTuple):
         seed: As in `InlineEnvs`.
         episode_source: As in `InlineEnvs`.
         reaper: Kills processes that outlive this one.
-        selector: Waits for their answers; the data of its keys are (`SupervisedEnv`, its process).
-        restarts: Counts them by cause.
-        episodes: Takes the episodes that ended.
-        infos: Which infos are told.
-        read: The outermost keys of observations that are carried; None: all.
+        selector: Waits for their messages; the data of its keys are (`SupervisedEnv`, its process).
+        restarts: Counts restarts by cause.
+        episodes: Receives the episodes that ended.
+        infos: Which infos are returned.
+        read: The top-level observation keys to return; None: all.
     """
 
     options: EnvPoolOptions
@@ -109,32 +109,28 @@ class PoolContext(NamedTuple):
     read: Collection[str] | None
 
 
-# --------- environments in processes of their own, which may die or hang without harm to the others
+# -------------------------- the pool of processes, which may die or hang without harming the others
 
 CHECK_EVERY_S = 1.0
-"""How often to see whether the processes still run."""
+"""How often to check that the processes still run."""
 _UNDER_WAY = (State.STEPPING, State.RESETTING)
-"""States that end soon; a start may take minutes."""
+"""States that end soon, unlike a start, which may take minutes."""
 _NO_OUTCOME = Outcome(reward=0.0, terminated=False, truncated=False)
 
 
 class ProcessEnvs(EnvPool):
-    """One process per environment; observations come through shared memory.
+    """A pool with one process per environment; observations are passed in shared memory.
 
-    Building it takes until the first environment is ready; the others follow meanwhile.
+    The constructor returns when the first environment is built; the others are built meanwhile.
+    Arguments that are not listed are as in `InlineEnvs`.
 
     Args:
-        make_envs: One constructor per environment, called in the environment's process; pickled
-            with cloudpickle.
-        gamma: Discount per step, for the episodes' discounted returns.
+        make_envs: One constructor per environment, pickled with cloudpickle and called in the
+            environment's process.
         options: Timeouts and limits.
-        seed: What episodes derive from, with the environment's index and the episode's number.
-        episode_source: Chooses seed and options of every reset instead.
-        infos: Which infos every `PoolStep` tells.
-        read: The outermost keys of observations that are carried; None: all.
 
     Raises:
-        EnvPoolError: The environments cannot be built.
+        EnvPoolError: If the environments cannot be built.
     """
 
     def __init__(
@@ -148,7 +144,7 @@ class ProcessEnvs(EnvPool):
         infos: Infos = Infos.NONE,
         read: Collection[str] | None = None,
     ) -> None:
-        """Start the processes; the environments are reset by `reset`."""
+        """Start the processes, without resetting the environments."""
         self.num_envs = len(make_envs)
         self.restarts = Counter()
         self._episodes: list[Episode] = []
@@ -179,7 +175,7 @@ class ProcessEnvs(EnvPool):
 
     @property
     def pids(self) -> list[int | None]:
-        """The environments' process ids; None where there is no process at the moment."""
+        """The environments' process ids; None where there is currently no process."""
         return [env.pid for env in self._envs]
 
     @property
@@ -193,7 +189,7 @@ class ProcessEnvs(EnvPool):
         return [env.episodes.playing for env in self._envs]
 
     def reset(self, counts: EpisodeCounts | None = None) -> None:
-        """Begin new episodes everywhere; see `EnvPool.reset`."""
+        """Begin new episodes in all environments; see `EnvPool.reset`."""
         self._episodes.clear()
         with self._closing_on_error():
             for env in self._envs:
@@ -206,7 +202,7 @@ class ProcessEnvs(EnvPool):
                 self._envs[row].step({name: values[k] for name, values in action.items()})
 
     def recv(self, min_ready: int = 1) -> PoolStep:
-        """Take the answers of the environments that are ready; see `EnvPool.recv`."""
+        """Return the answers of the environments that are ready; see `EnvPool.recv`."""
         self._wait(seconds=0.0)
         while True:
             states = [env.state for env in self._envs]
@@ -217,7 +213,7 @@ class ProcessEnvs(EnvPool):
             self._wait()
 
     def close(self, **_: Any) -> None:
-        """Close all environments, and kill those that do not close; may be called twice."""
+        """Close all environments, and kill those that do not close in time; may be called twice."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -230,14 +226,14 @@ class ProcessEnvs(EnvPool):
         self._reaper.close()
 
     def _wait(self, seconds: float = math.inf) -> None:
-        """Handle what has happened, or the first that happens within some seconds."""
+        """Handle all events that have happened, or wait up to `seconds` for the first."""
         with self._closing_on_error():
             now = time.monotonic()
             first = min(env.deadline for env in self._envs)
             seconds = max(0.0, min(seconds, first - now))
             if seconds == math.inf:
                 raise RuntimeError("recv waits for environments that were sent no action.")
-            # What has arrived counts, however late it is looked at: deadlines come second.
+            # Messages before deadlines: an answer that has arrived counts, however late it is read.
             for key, _ in self._selector.select(min(seconds, CHECK_EVERY_S)):
                 env, process = key.data
                 env.on_readable(process)
@@ -252,7 +248,7 @@ class ProcessEnvs(EnvPool):
 
     @contextmanager
     def _closing_on_error(self) -> Iterator[None]:
-        """Leave no processes behind when an environment cannot be run any more."""
+        """Close the pool if an environment cannot be run any more, to leave no processes behind."""
         if self._is_closed:
             raise EnvPoolError("The pool of environments is closed.")
         try:
@@ -262,7 +258,6 @@ class ProcessEnvs(EnvPool):
             raise
 
     def _take(self, rows: list[int]) -> PoolStep:
-        """Hand out the answers of environments that are ready."""
         envs = [self._envs[row] for row in rows]
         for row, env in zip(rows, envs, strict=True):
             for name, part in self._obs.items():
@@ -293,33 +288,27 @@ class ProcessEnvs(EnvPool):
         )
 
 
-# ----------------- how often an environment may fail, and how long to wait before it is tried again
+# --------------------------------- how often an environment may fail, and the wait before a restart
 
 HUNG_START = "hung_start"
 HUNG_RESET = "hung_reset"
 HUNG_STEP = "hung_step"
 ERROR = "error"
-"""It raised an exception."""
+"""The environment raised an exception."""
 PERIODIC = "periodic"
-"""Its time was up (`restart_interval`); the only cause that is no failure."""
+"""`restart_interval` has passed; the only cause that is not a failure."""
 CAUSES = (DIED, HUNG_START, HUNG_RESET, HUNG_STEP, ERROR, PERIODIC)
 
 MAX_FAILED_STARTS = 5
-"""Failures in a row, without one step between them, after which trying again is pointless."""
+"""Failures in a row, without a step in between, after which trying again is pointless."""
 FIRST_DELAY_S, MAX_DELAY_S = 0.5, 60.0
-"""Wait before the second attempt in a row, and at most; each is twice the one before."""
+"""First and longest wait before an attempt; each is twice the previous one."""
 
 _logger = logging.getLogger(__name__)
 
 
 def env_failures(env_index: int, max_per_hour: int, counts: Counter[str]) -> FailureBudget:
-    """Return the budget of one environment's failures; a step that goes well ends a row.
-
-    Args:
-        env_index: For the error.
-        max_per_hour: Failures within an hour that are tolerated.
-        counts: Where the pool counts restarts, by cause.
-    """
+    """Return the failure budget of one environment, which counts restarts by cause in `counts`."""
     return FailureBudget(
         f"Environment {env_index}",
         EnvPoolError,
@@ -333,14 +322,7 @@ def env_failures(env_index: int, max_per_hour: int, counts: Counter[str]) -> Fai
 
 
 def log_restart(env_index: int, cause: str, what: str, delay_s: float) -> None:
-    """Warn that an environment failed and is tried again.
-
-    Args:
-        env_index: Which.
-        cause: One of `CAUSES`.
-        what: What happened.
-        delay_s: Seconds until it is started again.
-    """
+    """Warn that an environment failed (for one of `CAUSES`), and is restarted after a delay."""
     _logger.warning(
         "Environment %d failed (%s) and is restarted%s: %s",
         env_index,
@@ -359,26 +341,26 @@ _HANGS = {
     State.RESETTING: (HUNG_RESET, "reset_timeout_s"),
     State.STEPPING: (HUNG_STEP, "step_timeout_s"),
 }
-"""States that an environment must leave: what if it does not, and the option that says when."""
+"""States with a time limit: the cause of failure if it is exceeded, and the option that sets it."""
 
 
 class SupervisedEnv:
     """One environment of a pool, in a process that is replaced when it dies, hangs or fails.
 
     Args:
-        index: Of the environment.
-        maker: Its pickled constructor, and what is read of observations.
-        context: What it shares.
+        index: The environment's index.
+        maker: Its pickled constructor and `read`.
+        context: What it shares with the pool's other environments.
 
     Attributes:
-        state: What it is doing.
-        deadline: When it must have done so, or is to be started; monotonic seconds.
-        spaces: Of the environment; None until its first process is ready.
-        obs: The newest observation; from READY on.
-        outcome: Of the step that was answered last; None if `obs` answers no action.
-        final_obs: If that step truncated an episode, what it saw last.
-        infos: What came with that step, and with the reset that followed.
-        episodes: Those of this environment.
+        state: Its state.
+        deadline: When the state must have ended, or the next start is due; monotonic seconds.
+        spaces: The environment's spaces; None until its first process is ready.
+        obs: The newest observation; valid from the first READY on.
+        outcome: Outcome of the last step; None if `obs` answers no action.
+        final_obs: The final observation, if that step truncated an episode.
+        infos: Infos of that step, and of the reset that followed.
+        episodes: The environment's episode numbers.
     """
 
     def __init__(self, index: int, maker: bytes, context: PoolContext) -> None:
@@ -404,13 +386,13 @@ class SupervisedEnv:
 
     @property
     def pid(self) -> int | None:
-        """Of the present process, if there is one."""
+        """Id of the current process, if there is one."""
         return self._process.pid if self._process is not None else None
 
-    # ---------------------------------------------------------------- what the pool wants
+    # ---------------------------------------------------------------- requests of the pool
 
     def reset(self, counts: EpisodeCounts | None) -> None:
-        """Begin a new episode as soon as the environment can; see `EnvPool.reset`."""
+        """Begin a new episode as soon as possible; see `EnvPool.reset`."""
         self._was_reset = True
         if counts is not None:
             self.episodes = NumberedEpisodes(self._index, counts)
@@ -437,19 +419,19 @@ class SupervisedEnv:
                 self._process.send(worker.CLOSE)
 
     def release(self, deadline: float) -> None:
-        """End the process, if need be after `deadline`; nothing can be asked of it afterwards."""
+        """End the process, if necessary by killing it after `deadline`, and free all resources."""
         if self._process is not None and self.state is State.CLOSING:
             self._process.wait(deadline - time.monotonic())
         self._kill()
         os.close(self._obs_fd)
-        self._shared = self.obs  # the last reference to the mapping, which holds a file open, too
+        self._shared = self.obs  # drops the last reference to the mapping, which keeps a file open
 
-    # ---------------------------------------------------------------- what happens
+    # ---------------------------------------------------------------- events
 
     def on_readable(self, process: EnvProcess) -> None:
-        """Take in a message, or the end of the connection."""
+        """Handle a message, or the end of the connection."""
         if process is not self._process:
-            return  # it was replaced a moment ago
+            return  # it has just been replaced
         try:
             kind, *content = process.recv()
         except Disconnected:
@@ -458,12 +440,12 @@ class SupervisedEnv:
             _HANDLERS[kind](self, *content)
 
     def check(self) -> None:
-        """Look after the process: what it has forked may keep the connection open without it."""
+        """Check that the process runs: its forks may keep the connection open after its end."""
         if self._process is not None and self._process.has_ended():
             self._on_exit()
 
     def on_deadline(self) -> None:
-        """The time for what it was doing is up."""
+        """Handle the deadline of the current state."""
         if self.state in _HANGS:
             cause, option = _HANGS[self.state]
             seconds = getattr(self._context.options, option)
@@ -482,7 +464,7 @@ class SupervisedEnv:
         elif self.state in _HANGS:
             self._fail(DIED, f"its process {process.pid} {process.how_it_ended()}")
         else:
-            process.ignore()  # nothing is expected of it; `_send` will notice
+            process.ignore()  # no message is expected; the next `_send` will notice
 
     def _on_ready(self) -> None:
         assert self._process is not None
@@ -538,7 +520,7 @@ class SupervisedEnv:
             raise EnvPoolError(f"Environment {self._index} cannot be run: {what}")
         self._fail(ERROR, f"{what}\n{trace}".rstrip())
 
-    # ---------------------------------------------------------------- from state to state
+    # ---------------------------------------------------------------- transitions
 
     def _start(self) -> None:
         self._started = time.monotonic()
@@ -548,7 +530,6 @@ class SupervisedEnv:
         self._enter(State.STARTING)
 
     def _begin(self) -> None:
-        """Begin an episode."""
         self._begins_anew = False
         self._enter(State.RESETTING)
         if self._context.episode_source is None:
@@ -557,13 +538,13 @@ class SupervisedEnv:
             self._send(worker.RESET, *self._context.episode_source(self._index))
 
     def _kill(self) -> None:
-        """End the process, if there is one, and all it has started."""
+        """Kill the process, if there is one, and everything it has started."""
         if self._process is not None:
             self._process.kill()
             self._process = None
 
     def _fail(self, cause: str, what: str) -> None:
-        """Note that the process is of no use any more, and when there shall be another."""
+        """Kill the process after a failure, and schedule the restart."""
         if self.state is State.STEPPING and not self._begins_anew:
             self.outcome = Outcome(reward=0.0, terminated=False, truncated=True)
             self._running.add(0.0, self._context.gamma)
@@ -583,7 +564,7 @@ class SupervisedEnv:
         self._context.episodes.append(self._running.finish(info, env_error))
 
     def _read(self) -> None:
-        """Take the newest observation over from shared memory."""
+        """Copy the newest observation from shared memory."""
         for name, part in self.obs.items():
             part[...] = self._shared[name]
 

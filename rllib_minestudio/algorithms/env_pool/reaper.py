@@ -1,14 +1,14 @@
-"""Kills the process groups of environments once the process that started them is gone.
+"""Script that kills the environments' process groups once the process that started them is gone.
 
-A script of its own, on the standard library alone. The kernel kills the environments' processes
-with their owner, but not the games that those have started; these belong to the same groups.
+It only needs the standard library. The kernel kills the environments' processes together with their
+owner, but not the games that they have started, which belong to the same groups.
 
-It must not be a child of the owner: a worker of Ray that ends kills its children first, and it
-would be among them. So it forks, and what was started ends at once.
+The reaper must not be a child of the owner: a Ray worker that exits kills its children first. So
+the script forks, and the process that the owner started exits at once.
 
-Its argument is the owner's process id. It writes its own to standard output, which closes when its
-work is done, and reads lines `+GROUP` and `-GROUP` from standard input; its end means that the
-owner is gone.
+Its argument is the owner's process id. It writes its own id to standard output, which is closed
+when its work is done, and reads lines `+GROUP` and `-GROUP` from standard input. End of input means
+that the owner is gone.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ import signal
 import sys
 
 CHECK_EVERY_S = 1.0
-"""A process that was forked from the owner may keep the other end of the pipe open."""
+"""Polling is needed because a process forked from the owner may keep the pipe open."""
 
 
 def main() -> None:
-    """Leave the family, keep account of the groups, and kill those that are left at the end."""
+    """Detach from the owner, track the groups, and kill those that remain when it is gone."""
     owner, stdin = int(sys.argv[1]), sys.stdin.fileno()
     began = _began(owner)
     if os.fork():
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def _began(pid: int) -> bytes | None:
-    """Return when a process began, in ticks since the machine did; None if it has ended."""
+    """Return when a process started, in clock ticks since boot; None if it has ended."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             state, *rest = file.read().rpartition(b")")[2].split()

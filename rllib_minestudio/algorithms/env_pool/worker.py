@@ -1,4 +1,4 @@
-"""The process that one environment runs in: its entry point, and its messages to the pool.
+"""The process that runs one environment: its entry point, and its messages to the pool.
 
 Imports neither Ray nor torch, which would cost every environment seconds and hundreds of megabytes.
 """
@@ -26,7 +26,7 @@ from rllib_minestudio.foundation.observations import ObservationPart, parts_of, 
 from rllib_minestudio.foundation.processes import die_with
 
 _ALIGNMENT = 16
-"""Bytes; of the beginning of a part in shared memory."""
+"""Alignment in bytes of each part in shared memory."""
 
 
 def main(channel_fd: int, obs_fd: int, handover_fd: int, parent: int) -> None:
@@ -35,13 +35,13 @@ def main(channel_fd: int, obs_fd: int, handover_fd: int, parent: int) -> None:
     Args:
         channel_fd: The socket to the pool.
         obs_fd: A memory file for the newest observation.
-        handover_fd: A memory file with the pickled constructor, and the outermost keys that are
-            read of observations (None: all); takes the pickled spaces.
+        handover_fd: A memory file with the pickled constructor and the top-level observation keys
+            to return (None: all). The pickled spaces are written to it.
         parent: Process id of the pool.
     """
     die_with(parent)
     for fd in (channel_fd, obs_fd, handover_fd):
-        os.set_inheritable(fd, False)  # the game that the environment starts shall not hold them
+        os.set_inheritable(fd, False)  # the game that the environment starts must not inherit them
     channel = Channel(socket.socket(fileno=channel_fd))
     try:
         make, read = cloudpickle.loads(read_file(handover_fd))
@@ -51,7 +51,7 @@ def main(channel_fd: int, obs_fd: int, handover_fd: int, parent: int) -> None:
         channel.send(READY)
         _serve(env, channel, shared)
     except Disconnected:
-        sys.exit(1)  # the pool is gone, and has no use for an answer
+        sys.exit(1)  # the pool is gone
     except Exception as error:
         trace = traceback.format_exc()[-MAX_BYTES // 8 :]
         channel.send(FAILED, describe(error)[:1000], trace, isinstance(error, USER_ERRORS))
@@ -59,7 +59,7 @@ def main(channel_fd: int, obs_fd: int, handover_fd: int, parent: int) -> None:
 
 
 def _serve(env: gym.Env, channel: Channel, shared: Observations) -> None:
-    """Do what the pool asks until it asks to close."""
+    """Execute the pool's commands until it sends `CLOSE`."""
     while True:
         command, *arguments = channel.recv()
         if command == STEP:
@@ -83,7 +83,7 @@ def _serve(env: gym.Env, channel: Channel, shared: Observations) -> None:
 
 
 def read_file(fd: int) -> bytes:
-    """The whole content of a memory file."""
+    """Return the content of a memory file."""
     return os.pread(fd, os.fstat(fd).st_size, 0)
 
 
@@ -94,9 +94,9 @@ def write_file(fd: int, content: bytes) -> None:
 
 
 def map_observation(fd: int, parts: Mapping[str, ObservationPart]) -> Observations:
-    """Map a memory file, made as large as one observation, as one array per part."""
+    """Resize a memory file to one observation, and map it as one array per part."""
     sizes = [int(np.prod(part.shape)) * part.dtype.itemsize for part in parts.values()]
-    # Every part begins where any number may.
+    # Every part begins at an offset that suits any dtype.
     starts = np.cumsum([0, *(-(-size // _ALIGNMENT) * _ALIGNMENT for size in sizes)]).tolist()
     os.ftruncate(fd, starts[-1])
     memory = mmap.mmap(fd, starts[-1])
@@ -109,7 +109,7 @@ def map_observation(fd: int, parts: Mapping[str, ObservationPart]) -> Observatio
 
 
 def _bounded(info: Mapping[Any, Any]) -> dict[str, Any]:
-    """The plain part of an info, reduced to what is read from it if it is huge."""
+    """Return the plain part of an info; if it is too large, only task and success."""
     plain = plain_info(info)
     if len(repr(plain)) > MAX_BYTES // 2:
         return {key: plain[key] for key in (TASK, SUCCESS) if key in plain}
@@ -117,31 +117,31 @@ def _bounded(info: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 # ---------------------------------------- messages between a pool and the process of an environment
-# Over a socket that keeps messages whole (SOCK_SEQPACKET): on a stream, a process that is stopped
-# in the middle of writing one would leave its reader waiting for the rest.
+# They are sent over a socket that preserves message boundaries (SOCK_SEQPACKET). With a stream, a
+# process that is stopped while writing would leave the reader waiting for the rest.
 
 READY = "ready"
-"""The environment is built, and its spaces are in the file that its constructor came in."""
+"""The environment is built, and its spaces are in the handover file."""
 BEGAN = "began"
-"""An episode has begun; its observation is in shared memory. With the plain info."""
+"""An episode has begun; its observation is in shared memory. Carries the plain info."""
 OUTCOME = "outcome"
-"""A step was played; its observation is in shared memory. With reward, terminated, truncated, and
-the plain info if the episode ended or it was asked for, else None."""
+"""A step was played; its observation is in shared memory. Carries reward, terminated, truncated,
+and the plain info if the episode ended or it was requested, else None."""
 FAILED = "failed"
-"""The environment raised. With the exception in a line, its traceback, and whether a new
-environment would only raise it again."""
+"""The environment raised an exception. Carries the exception in one line, its traceback, and
+whether it is a user error, which a new environment would raise again."""
 
 BEGIN = "begin"
 """Begin the episode of a seed, in a new world only if the environment wants one."""
 RESET = "reset"
-"""Begin an episode. With seed and options of the reset."""
+"""Begin an episode. Carries the seed and options of the reset."""
 STEP = "step"
-"""Play a step. With the action, and whether its info is wanted though the episode goes on."""
+"""Play a step. Carries the action, and whether to return the info even if the episode continues."""
 CLOSE = "close"
-"""End."""
+"""Close the environment, and exit."""
 
 MAX_BYTES = 128 * 1024
-"""Of one message; the kernel's limit is at least about 200 KiB."""
+"""Maximum size of a message; the kernel's limit is at least about 200 KiB."""
 
 
 class Disconnected(Exception):
@@ -149,26 +149,22 @@ class Disconnected(Exception):
 
 
 class Channel:
-    """One end of the connection.
-
-    Args:
-        end: A socket of type SOCK_SEQPACKET; taken over.
-    """
+    """One end of the connection, which owns a socket of type SOCK_SEQPACKET."""
 
     def __init__(self, end: socket.socket) -> None:
         self._end = end
         self._buffer = memoryview(bytearray(MAX_BYTES))
 
     def fileno(self) -> int:
-        """For selectors."""
+        """Return the file descriptor, for selectors."""
         return self._end.fileno()
 
     def send(self, *message: Any) -> None:
         """Send one message.
 
         Raises:
-            Disconnected: The other end is gone.
-            ValueError: The message is larger than `MAX_BYTES`.
+            Disconnected: If the other end is gone.
+            ValueError: If the message is larger than `MAX_BYTES`.
         """
         packed = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
         if len(packed) > MAX_BYTES:
@@ -182,7 +178,7 @@ class Channel:
         """Wait for one message.
 
         Raises:
-            Disconnected: The other end is gone.
+            Disconnected: If the other end is gone.
         """
         try:
             size = self._end.recv_into(self._buffer)

@@ -1,6 +1,6 @@
-"""What trains: from fragments to a step of the optimizer, on one learner or several.
+"""Training: from fragments to an optimizer step, on one learner or several.
 
-`learner.py` is where to begin reading; docs/learning.md tells the same in words.
+Start reading in `learner.py`; docs/learning.md explains the same in words.
 """
 
 from rllib_minestudio.algorithms.learner.learner import (

@@ -1,9 +1,9 @@
-"""From fragments to tensors: a batch of sequences, and minibatches of it.
+"""From fragments to tensors: a batch of sequences, and its minibatches.
 
-Axes: `b` sequence, `j` fragment of a sequence, `t` step. A sequence is what the network is unrolled
-over: a fragment, or several contiguous ones of one environment joined end to end, through whose
-borders the network's memory and the advantages run. What is large stays where the fragments lie
-(Ray's object store); only minibatches of it are stacked, and moved to the learner's device.
+Axes: `b` sequence, `j` fragment of a sequence, `t` step. The network is unrolled over a sequence: a
+fragment, or several contiguous fragments of one environment, with memory and advantages carried
+across the boundaries. Large arrays stay in the fragments (in Ray's object store); only minibatches
+of them are stacked, and moved to the learner's device.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from rllib_minestudio.algorithms.fragment import Fragment
 Tensors = dict[str, Tensor]
 
 Pieces = tuple[NDArray, ...]
-"""An array of a sequence, in as many pieces as it has fragments."""
+"""An array of a sequence, in one piece per fragment."""
 
 ObservationPieces = dict[str, Pieces]
-"""Those of every part of a sequence's observations."""
+"""The pieces of each observation part of a sequence."""
 
 
 @dataclass(frozen=True, eq=False)
 class SequenceBatch:
-    """B sequences of J fragments and T steps each. Every field is as in `Fragment`.
+    """B sequences of J fragments and T steps; the fields mean the same as in `Fragment`.
 
     Attributes:
-        obs: B of `ObservationPieces`.
-        final_obs: B of `ObservationPieces`.
-        prior_latent: B of `Pieces`, empty without a prior.
-        state_in: B, the network's memory before the first step.
-        last_obs: B, the observation after the last step.
-        last_first: (B,), of that observation.
-        last_value: (B,), of that observation.
+        obs: `ObservationPieces` of B sequences.
+        final_obs: `ObservationPieces` of B sequences.
+        prior_latent: `Pieces` of B sequences, empty without a prior.
+        state_in: The network's memory before the first step, of B sequences.
+        last_obs: The observation after the last step, of B sequences.
+        last_first: (B,), for that observation.
+        last_value: (B,), for that observation.
         action: {"buttons": (B, T), "camera": (B, T)}.
         first: (B, T).
         reward: (B, T).
@@ -57,7 +57,7 @@ class SequenceBatch:
         weights_version_max: (B, J).
         prior_version: (B, J).
         episode: (B, J).
-        env_id: B.
+        env_id: The environments of B sequences.
     """
 
     obs: list[ObservationPieces]
@@ -82,17 +82,16 @@ class SequenceBatch:
     env_id: list[str]
 
     def __len__(self) -> int:
-        """B."""
         return len(self.obs)
 
     @property
     def num_steps(self) -> int:
-        """T."""
+        """Steps per sequence, T."""
         return self.reward.shape[1]
 
     @property
     def bootstraps(self) -> NDArray[np.bool_]:
-        """(B, T) whether a step's episode was cut short, and goes on with one of `final_obs`."""
+        """(B, T) whether a step bootstraps from `final_obs`: truncated, and not terminated."""
         return self.truncated & ~self.terminated
 
     @property
@@ -101,14 +100,14 @@ class SequenceBatch:
         return self.prior_version.repeat(self.num_steps // self.prior_version.shape[1], axis=1)
 
     def episode_of(self, sequence: int, step: int) -> int:
-        """The number of the episode that a step is in, of its environment's."""
+        """Return the number, in its environment, of the episode that a step belongs to."""
         length = self.num_steps // self.episode.shape[1]
         fragment, begin = step // length, step - step % length
         begun = int(self.first[sequence, begin + 1 : step + 1].sum())
         return int(self.episode[sequence, fragment]) + begun
 
     def select(self, which: Sequence[int]) -> SequenceBatch:
-        """Some of the sequences, in this order."""
+        """Return some of the sequences, in the given order."""
         chosen: dict[str, Any] = {}
         for field in fields(self):
             value = getattr(self, field.name)
@@ -121,19 +120,19 @@ class SequenceBatch:
         return SequenceBatch(**chosen)
 
     def staleness(self, version: int) -> NDArray[np.int64]:
-        """(B, J) how many versions each fragment lags behind `version`."""
+        """Return (B, J) how many versions each fragment lags behind `version`."""
         return version - self.weights_version_min
 
     def were_played_by(self, version: int | None) -> NDArray[np.bool_]:
-        """(B,) whether these weights made every decision in a sequence."""
+        """Return (B,) whether the weights of this version chose every action of a sequence."""
         if version is None:
             return np.zeros(len(self), np.bool_)
         versions = (self.weights_version_min, self.weights_version_max)
         return np.logical_and(*((seen == version).all(axis=1) for seen in versions))
 
     def are_finite(self) -> NDArray[np.bool_]:
-        """(B,) whether all that the network is given is finite; integers are."""
-        # A sum is finite only if all terms are; it is made in one pass without a copy.
+        """Return (B,) whether all inputs of the network and `logp` are finite."""
+        # A sum is finite only if all terms are, and needs one pass and no copy.
         with np.errstate(invalid="ignore", over="ignore"):
             finite = np.isfinite(self.logp.sum(axis=1, dtype=np.float64))
             for i in range(len(self)):
@@ -150,7 +149,7 @@ class SequenceBatch:
 
 
 def sequences_of(fragments: Sequence[Fragment], join: int) -> SequenceBatch:
-    """Sequences of `join` consecutive fragments each; all fragments are of equal length."""
+    """Join every `join` consecutive fragments, all of equal length, into a sequence."""
     groups = [fragments[i : i + join] for i in range(0, len(fragments), join)]
 
     def per_step(name: str) -> NDArray:
@@ -193,7 +192,7 @@ def _pieces(observations: Sequence[dict[str, NDArray]]) -> ObservationPieces:
 
 
 def end_to_end(pieces: Pieces) -> NDArray:
-    """One array of several, time (or, of `final_obs`, its own axis) first."""
+    """Concatenate pieces along the first axis: time, or the own axis of `final_obs`."""
     return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
 
@@ -203,7 +202,7 @@ class Minibatch:
 
     Attributes:
         obs: (B, T, ...) each part that the policy reads, such as {"image": (B, T, H, W, 3) uint8}.
-        action: {"buttons", "camera"}: (B, T) int64.
+        action: (B, T) int64 each head, such as {"buttons", "camera"}.
         first: (B, T) bool.
         state_in: The network's memory before the first step, leading axis B.
     """
@@ -214,26 +213,25 @@ class Minibatch:
     state_in: Tensors
 
     def __len__(self) -> int:
-        """B."""
         return self.first.shape[0]
 
     @property
     def num_steps(self) -> int:
-        """T."""
+        """Steps per sequence, T."""
         return self.first.shape[1]
 
     def chunks(self, length: int) -> Iterator[Self]:
-        """Cut along time into pieces of `length` steps (the last may be shorter).
+        """Cut along time into chunks of `length` steps (the last may be shorter).
 
-        Every chunk carries the `state_in` of the whole: the caller replaces it with the memory
-        that the previous chunk left.
+        Every chunk has the `state_in` of the whole; the caller replaces it with the memory after
+        the previous chunk.
         """
         for start in range(0, self.num_steps, length):
             chunk = self.map(operator.itemgetter((slice(None), slice(start, start + length))))
             yield replace(chunk, state_in=self.state_in)
 
     def tensors(self) -> Iterator[Tensor]:
-        """All tensors."""
+        """Yield all tensors."""
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(value, dict):
@@ -255,19 +253,20 @@ class Minibatch:
 
 @dataclass(frozen=True, eq=False)
 class TrainingBatch(Minibatch):
-    """A minibatch and what the learner needs to train on it (`targets.py`).
+    """A minibatch with its training targets (`targets.py`).
 
     Attributes:
-        share: (B, T) float32, the part of each step in the mean over its optimizer step: one
-            number where a step counts, 0 where it does not. A sum weighted with it over all
-            minibatches, averaged over the learners, is the mean over the steps that count.
-        proximal_logp: (B, T) float32 of the policy the iteration started from.
+        share: (B, T) float32, the weight of each step in the mean over its optimizer step: the same
+            number for all steps that count, 0 for the others. The sum of a term times its share
+            over all minibatches, averaged over the learners, is the mean over the steps that count.
+        proximal_logp: (B, T) float32, log-probability under the proximal policy.
         weight: (B, T) float32, truncated importance weights.
         advantage: (B, T) float32, normalised over the whole iteration.
-        value_target: (B, T) float32 in units of return.
-        prior_latent: (B, T, E) float32, the prior's features, or None without a prior.
-        prior_version: (B, T) int64, of the weights that computed them, or None.
-        kl_share: `share` where the prior's version is still known, else 0; or None.
+        value_target: (B, T) float32, in units of return.
+        prior_latent: (B, T, E) float32, the prior's latents; None without a prior.
+        prior_version: (B, T) int64, version of the weights that computed them; None without a
+            prior.
+        kl_share: `share` where the prior's version is still known, else 0; None without a prior.
     """
 
     share: Tensor
@@ -281,39 +280,33 @@ class TrainingBatch(Minibatch):
 
 
 def stacked(arrays: Sequence[NDArray]) -> Tensor:
-    """Arrays of one shape as one tensor with a new leading axis; a copy."""
+    """Stack arrays of one shape into a tensor with a new leading axis; a copy."""
     return torch.from_numpy(np.stack(arrays))
 
 
 def stacked_states(sequences: SequenceBatch) -> Tensors:
-    """The memories that sequences begin with, leading axis B; a copy."""
+    """Stack the memories that sequences begin with, leading axis B; a copy."""
     states = sequences.state_in
     return {name: stacked([state[name] for state in states]) for name in states[0]}
 
 
 # ----------------------------------------------------------- minibatches on their way to the device
-# One is trained on, the next is prepared meanwhile.
-#
-# An iteration's fragments stay in the host's memory. The device holds two minibatches at most,
-# whatever the size of the iteration.
+# An iteration's fragments stay in host memory. While one minibatch is trained on, the next is
+# prepared, so the device holds at most two, whatever the size of the iteration.
 
 Key = TypeVar("Key")
 Batch = TypeVar("Batch", bound=Minibatch)
 
 
 class _Prepared(NamedTuple):
-    """A minibatch on the device; `ready` is recorded when a GPU has received it."""
+    """A minibatch on the device; `ready` is recorded once a GPU has received it."""
 
     minibatch: Minibatch
     ready: torch.cuda.Event | None
 
 
 class MinibatchStream:
-    """Stacks minibatches in a thread and sends them to a device, one ahead.
-
-    Args:
-        device: Where they go.
-    """
+    """Stacks minibatches in a thread and sends them to a device, one ahead."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
@@ -321,14 +314,14 @@ class MinibatchStream:
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="minibatches")
 
     def stream(self, prepare: Callable[[Key], Batch], keys: Iterable[Key]) -> Iterator[Batch]:
-        """Minibatches in the order of their keys.
+        """Yield minibatches in the order of their keys.
 
-        The next one is begun when a minibatch is handed out. The caller must let go of one
-        before asking for the next: then no more than two exist.
+        The next minibatch is started when one is yielded. The caller must drop its references to
+        one before requesting the next, so that no more than two exist.
 
         Args:
-            prepare: Makes a minibatch in the host's memory; called in the thread.
-            keys: What it is called with.
+            prepare: Creates a minibatch in host memory; called in the thread.
+            keys: The arguments of `prepare`.
         """
         rest = iter(keys)
         coming: deque[Future[_Prepared]] = deque()
@@ -351,7 +344,7 @@ class MinibatchStream:
             del prepared
 
     def close(self) -> None:
-        """Let the thread end."""
+        """End the thread."""
         self._executor.shutdown(wait=False, cancel_futures=True)
 
     def _prepare(self, prepare: Callable[[Key], Minibatch], key: Key) -> _Prepared:

@@ -25,7 +25,7 @@ from rllib_minestudio.models.policy import ACTION_DIST, FIRST, RecurrentRLModule
 
 
 def forward(module: Any, obs: Tensors, first: Tensor, state: Tensors) -> dict[str, Any]:
-    """One chunk through `forward_train`.
+    """Run `forward_train` on one chunk.
 
     Args:
         module: A `RecurrentRLModule`, or its distributed wrapper.
@@ -46,18 +46,18 @@ def window_chunks(
 ) -> Iterator[tuple[Tensors, dict[str, Any]]]:
     """Run the network over windows of demonstrations (truncated backpropagation through time).
 
-    The burn-in rebuilds the memory, without gradients; then each chunk gets the memory that the one
-    before it left, detached.
+    The burn-in rebuilds the memory, without gradients. Each chunk then starts from the memory after
+    the previous one, detached.
 
     Args:
         module: A `RecurrentRLModule`, or its distributed wrapper.
         windows: The fields of `demonstrations.Window`, with a leading axis of windows.
         burn_in: Frames of each window before its steps to imitate.
         context_length: Steps per chunk.
-        state: The memory before the windows, of as many rows; None: an empty one.
+        state: The memory before the windows, leading axis of windows; None: empty.
 
     Yields:
-        Each chunk, and what `forward_train` gave for it.
+        Each chunk, and the outputs of `forward_train` for it.
     """
     policy: RecurrentRLModule = module.unwrapped()
     names = policy.observation_parts
@@ -82,17 +82,17 @@ def evaluate(
     context_length: int,
     batch_size: int,
 ) -> Evaluation:
-    """Log-probabilities and values of recorded steps under the module's weights.
+    """Compute log-probabilities and values of recorded steps under the module's weights.
 
-    Every observation is evaluated with the memory that the weights before it left, the final ones
-    of episodes that were cut short included.
+    All observations, including the final ones of truncated episodes, are evaluated with the memory
+    of the steps before them, computed with the same weights.
 
     Args:
-        module: Not its distributed wrapper: nothing is to be synchronised.
-        sequences: Those to evaluate.
-        stream: Brings them to the module's device.
+        module: The module, without its distributed wrapper, as nothing is synchronised.
+        sequences: The sequences to evaluate.
+        stream: Moves them to the module's device.
         context_length: Steps per forward pass.
-        batch_size: Sequences per forward pass, at most; bounds the memory.
+        batch_size: Maximum number of sequences per forward pass, which bounds the memory used.
     """
     indices = range(len(sequences))
     groups = [sequences.select(indices[i : i + batch_size]) for i in indices[::batch_size]]
@@ -111,7 +111,7 @@ def evaluate(
 def _run(
     module: RecurrentRLModule, minibatch: Minibatch, context_length: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Log-probabilities of the actions, and values in units of return, of all frames."""
+    """Return log-probabilities of the actions, and values in units of return, of all frames."""
     state = minibatch.state_in
     logp, value = [], []
     for chunk in minibatch.chunks(context_length):
@@ -124,13 +124,13 @@ def _run(
 
 @dataclass(frozen=True)
 class _Places:
-    """Where the frames of a sequence lie when the final observations are put in between.
+    """Indices of a sequence's frames once the final observations are inserted.
 
-    An episode that was cut short after step t goes on with a final observation that has no step of
-    its own. Put behind step t it meets the memory it needs, and changes nothing for others: what
-    follows begins another episode. So all values come from one pass over T + N + 1 frames::
+    The final observation of an episode truncated after step t has no step of its own. Inserted
+    after step t, it is evaluated with the right memory, and affects no other frame, since the next
+    one begins another episode. So all values come from one pass over T + N + 1 frames::
 
-        steps       0 1 2 | 3 4          (| the episode was cut short)
+        steps       0 1 2 | 3 4          (| the episode was truncated)
         frames      0 1 2 F 3 4 L        (F final observation, L the one after the last step)
     """
 
@@ -140,13 +140,13 @@ class _Places:
 
     @property
     def last(self) -> int:
-        """The place of the observation after the last step."""
+        """Index of the observation after the last step."""
         return len(self.steps) + len(self.finals)
 
     def read(
         self, logp: np.ndarray, value: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """An `Evaluation`'s fields for one sequence, from arrays over its frames."""
+        """Return an `Evaluation`'s fields for one sequence, from arrays over its frames."""
         bootstrap_value = np.full(len(self.steps), np.nan, np.float32)
         bootstrap_value[self.cut_steps] = value[self.finals]
         return logp[self.steps], value[self.steps], bootstrap_value, value[self.last]
@@ -161,7 +161,7 @@ def _all_places(sequences: SequenceBatch) -> list[_Places]:
 
 
 def _all_observations(sequences: SequenceBatch) -> Minibatch:
-    """Sequences with all their observations; the shorter are filled up with one-frame episodes."""
+    """Build a minibatch of all observations; shorter sequences are padded by one-frame episodes."""
     all_places = _all_places(sequences)
     length = max(places.last for places in all_places) + 1
     obs = {

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 
 class Advantages(NamedTuple):
-    """What GAE returns; both arrays are (B, T) float32."""
+    """The result of GAE; both arrays are (B, T) float32."""
 
     advantage_bt: NDArray[np.float32]
     value_target_bt: NDArray[np.float32]
@@ -29,13 +29,13 @@ def compute_gae(
     gamma: float,
     lambda_: float,
 ) -> Advantages:
-    """Advantages and value targets of a batch of fragments.
+    """Compute advantages and value targets of a batch of fragments.
 
     Schulman et al. 2015, "High-dimensional continuous control using generalized advantage
-    estimation", equations 11 to 16, with the two ways an episode can end kept apart: after a
-    *termination* the future is worth nothing; after a *truncation* it is worth the value of the
-    observation that would have followed. Either way the trace is cut, because the next row
-    belongs to another episode. MineStudio (`online/utils/train/ppo`) counts both as done.
+    estimation", equations 11 to 16, with a distinction between the two ways an episode can end:
+    after a *termination* the future is worth nothing; after a *truncation* it is worth the value of
+    the final observation. Either way the trace is cut, because the next step belongs to another
+    episode. MineStudio (`online/utils/train/ppo`) treats both as done.
 
     Args:
         reward_bt: Reward of each step, (B, T).
@@ -43,10 +43,10 @@ def compute_gae(
         terminated_bt: Whether the episode terminated with this step, (B, T).
         truncated_bt: Whether the episode was truncated after this step, (B, T). Where both are
             set, termination wins.
-        bootstrap_value_bt: Value of the observation that follows a truncated step, (B, T); read
-            only where `truncated_bt` is set.
-        last_value_b: Value of the observation that follows the fragment's last step, (B,); read
-            only where that step ended no episode.
+        bootstrap_value_bt: Value of the final observation after a truncated step, (B, T); read only
+            where `truncated_bt` is set.
+        last_value_b: Value of the observation after the fragment's last step, (B,); read only where
+            that step did not end an episode.
         gamma: Discount per step, in [0, 1].
         lambda_: Trace decay, in [0, 1]: 0 is the one-step TD error, 1 the Monte Carlo return.
 
@@ -63,7 +63,7 @@ def compute_gae(
     next_value_tb *= gamma
     next_value_tb += reward_tb
     next_value_tb -= value_tb
-    advantage_tb = next_value_tb  # so far the TD error; the traces are added from behind
+    advantage_tb = next_value_tb  # the TD error for now; the traces are added backwards in time
     decay_tb = np.where(terminated_tb | truncated_tb, 0.0, gamma * lambda_)
     trace_b = np.empty(len(reward_bt))
     for t in reversed(range(len(advantage_tb) - 1)):
@@ -76,10 +76,10 @@ def compute_gae(
 
 
 def _by_time(array_bt: NDArray) -> NDArray[np.float64]:
-    """(B, T) of any kind -> (T, B) float64, contiguous."""
+    """Convert (B, T) of any dtype to (T, B) float64, contiguous."""
     return np.ascontiguousarray(array_bt.T, np.float64)
 
 
 def _by_fragment(array_tb: NDArray[np.float64]) -> NDArray[np.float32]:
-    """(T, B) -> (B, T) float32, contiguous."""
+    """Convert (T, B) to (B, T) float32, contiguous."""
     return np.ascontiguousarray(array_tb.T, np.float32)

@@ -1,11 +1,11 @@
-"""One optimizer step: agreed on by all learners, or left out when a number is not finite.
+"""One optimizer step, taken by all learners together or skipped if a number is not finite.
 
-How a gradient is clipped and applied is up to the learner's hooks (`policy_learner.py`), which
-users may override; that what comes of it is finite is checked here.
+The learner's hooks (`policy_learner.py`), which users may override, clip and apply the gradient;
+this module checks that the result is finite.
 
-Gradients are averaged by DistributedDataParallel, so a NaN in one learner's share reaches all of
-them; whether a *loss* was finite is exchanged. All learners decide together whether a step is
-taken, so that none of them waits for others that have gone on.
+DistributedDataParallel averages gradients, so a NaN in one learner's gradient reaches all learners;
+whether a *loss* was finite is exchanged. All learners decide together whether a step is taken, so
+that none waits for others that have moved on.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rllib_minestudio.models.fine_tuning import WeightAverage
 
 @dataclass(frozen=True)
 class StepOutcome:
-    """What became of a step.
+    """The outcome of a step.
 
     Attributes:
         taken: Whether the weights changed.
@@ -38,19 +38,19 @@ class StepOutcome:
 
 
 class GradientStep:
-    """Steps an optimizer, unless that would spoil the weights.
+    """Steps an optimizer, unless that would make the weights NaN or infinite.
 
     Args:
-        network: Whose weights they are.
-        optimizer: Its groups hold all learning parameters.
-        hooks: Of the learner.
-        max_nonfinite: Minibatches in a row that may be skipped for a NaN or infinite number.
+        network: The network that is trained.
+        optimizer: Its groups hold all parameters that learn.
+        hooks: The learner's hooks.
+        max_nonfinite: How many minibatches in a row with a NaN or infinite number end the run.
         peers: The learners that step together.
-        average: Follows the weights, or None.
+        average: The moving average to update, or None.
 
     Attributes:
-        only: The parameters that learn in the present iteration; None: all.
-        suspect: What was noticed before that may be the cause of numbers that are not finite.
+        only: The parameters that learn in the current iteration; None: all.
+        suspect: A sentence about the possible cause of NaN or infinite numbers, or "".
     """
 
     def __init__(
@@ -79,27 +79,26 @@ class GradientStep:
         loss: Tensor,
         minibatches: int,
     ) -> StepOutcome:
-        """Take the step that gradients were accumulated for, and zero them.
+        """Take a step with the accumulated gradients, and clear them.
 
         Args:
             loss: Sum of this learner's losses since the last step.
-            minibatches: Of all learners, since the last step.
+            minibatches: Minibatches of all learners since the last step.
 
         Raises:
-            NonFiniteLossError: Too many minibatches in a row were skipped for a number that is
-                not finite.
+            NonFiniteLossError: If too many minibatches in a row were skipped.
         """
         parameters = [p for group in self._optimizer.param_groups for p in group["params"]]
         for parameter in parameters:
             if self.only is not None and parameter not in self.only:
-                parameter.grad = None  # AdamW leaves it alone, and so do its moments
+                parameter.grad = None  # AdamW then changes neither it nor its moments
         self._hooks.gradient_norm = None
         gradients = self._hooks.postprocess_gradients(
             {p: p.grad for p in parameters if p.grad is not None}
         )
         applied = total_norm(list(gradients.values()))
         norm = applied if self._hooks.gradient_norm is None else self._hooks.gradient_norm
-        # AdamW keeps squares: a gradient whose square overflows would stay in its moments.
+        # AdamW's moments hold squares, in which an overflow would persist.
         finite = norm.square().isfinite() & applied.square().isfinite() & loss.isfinite()
         taken = not self._peers.total((~finite).float())
         if taken:
@@ -114,20 +113,17 @@ class GradientStep:
         return StepOutcome(taken, norm)
 
     def skip(self, minibatches: int) -> None:
-        """Count minibatches that no step can be taken on because their numbers are not finite.
-
-        Args:
-            minibatches: Of all learners.
+        """Count minibatches of all learners, skipped because a number is NaN or infinite.
 
         Raises:
-            NonFiniteLossError: They were too many in a row.
+            NonFiniteLossError: If too many in a row were skipped.
         """
         self._skipped_in_a_row += minibatches
         if self._skipped_in_a_row >= self._max_nonfinite:
             advice = "Look for rewards that are not finite; else lower lr or raise kl_coeff."
             if self.suspect:
                 advice = (
-                    f"{self.suspect} If that is the cause, mend the reward or set reward_clip; "
+                    f"{self.suspect} If that is the cause, fix the reward or set reward_clip; "
                     "else lower lr or raise kl_coeff."
                 )
             raise NonFiniteLossError(
@@ -137,15 +133,10 @@ class GradientStep:
 
 
 def require_finite(network: torch.nn.Module, optimizer: torch.optim.Optimizer, update: int) -> None:
-    """Refuse weights and moments that must be neither saved nor published.
-
-    Args:
-        network: With its buffers.
-        optimizer: Of its parameters.
-        update: How many updates made them; for the message.
+    """Check that weights, buffers and optimizer moments may be saved and published.
 
     Raises:
-        NonFiniteWeightsError: One of them is NaN or infinite.
+        NonFiniteWeightsError: If one of them is NaN or infinite.
     """
     tensors = list(network.state_dict().values())
     for moments in optimizer.state.values():
@@ -163,17 +154,18 @@ def require_finite(network: torch.nn.Module, optimizer: torch.optim.Optimizer, u
 
 
 def _are_finite(tensors: Sequence[Tensor]) -> bool:
-    """Whether all values of tensors on one device are finite, with one look at the device."""
+    """Whether all values of tensors on one device are finite; usually waits for the device once."""
     if total_norm(tensors).isfinite():
         return True
-    # A norm may overflow though no value has.
+    # The norm may overflow although all values are finite.
     return all(bool(tensor.isfinite().all()) for tensor in tensors)
 
 
-# what several learners must agree on, beyond the gradients that DistributedDataParallel averages
-# Every learner trains on its share of an iteration's fragments. Means over "the whole iteration",
-# the running statistics of the values, and the decision to skip a step concern all shares: they are
-# made from sums over the learners, so that two learners do what one would do with all fragments.
+# ---------------------------------------- communication between learners, beyond averaged gradients
+# Every learner trains on its share of an iteration's fragments. Means over the whole iteration, the
+# running statistics of the values, and the decision to skip a step concern all shares: they are
+# computed from sums over the learners, so that two learners do what one would do with all
+# fragments.
 
 Item = TypeVar("Item")
 
@@ -182,19 +174,19 @@ AllReduce = Callable[[Tensor], Tensor]
 
 
 def single_learner(tensor: Tensor) -> Tensor:
-    """The sum over all learners when there is but one."""
+    """Return the tensor, which is the sum over all learners if there is only one."""
     return tensor
 
 
 class Peers:
     """The learners that train one network together.
 
-    All of them must make the same calls in the same order. With one learner nothing is sent.
+    All learners must make the same calls in the same order. With one learner nothing is sent.
 
     Args:
-        count: How many there are; more than one need torch's default process group (gloo, or nccl
-            on GPUs), which RLlib's `LearnerGroup` sets up.
-        device: Of the learners; nccl sums nothing elsewhere.
+        count: The number of learners. More than one need torch's default process group (gloo, or
+            nccl on GPUs), which RLlib's `LearnerGroup` sets up.
+        device: The learners' device, to which tensors are moved because nccl needs them there.
     """
 
     def __init__(self, count: int, device: torch.device | str = "cpu") -> None:
@@ -203,11 +195,11 @@ class Peers:
 
     @property
     def rank(self) -> int:
-        """Which of the learners this one is, from 0."""
+        """This learner's rank, from 0."""
         return torch.distributed.get_rank() if self.count > 1 else 0
 
     def total(self, tensor: Tensor) -> Tensor:
-        """The elementwise sum over all learners, on the same device."""
+        """Return the elementwise sum over all learners, on the tensor's device."""
         if self.count == 1:
             return tensor
         summed = tensor.detach().to(self._device, copy=True)
@@ -215,7 +207,7 @@ class Peers:
         return summed.to(tensor.device)
 
     def gather(self, item: Item) -> list[Item]:
-        """Every learner's item, in the learners' order; items are pickled, so keep them small."""
+        """Return the items of all learners, by rank; they are pickled, so keep them small."""
         if self.count == 1:
             return [item]
         items: list[Item | None] = [None] * self.count
@@ -223,8 +215,7 @@ class Peers:
         return items  # type: ignore[return-value]
 
 
-# -------------------------------------------- what a learner's hooks and an optimizer step exchange
-# Gradients by parameter.
+# ------------------------------------------------------------------------------ the learner's hooks
 
 Gradients = dict[Tensor, Tensor]
 """Parameter -> gradient of the same shape; RLlib's `ParamDict`."""
@@ -234,41 +225,40 @@ class GradientHooks(Protocol):
     """What a learner does with the gradients of an optimizer step.
 
     Attributes:
-        gradient_norm: As `postprocess_gradients` found it before clipping; None if it did not look.
+        gradient_norm: Norm before clipping, set by `postprocess_gradients`; None if it did not
+            compute it.
     """
 
     gradient_norm: Tensor | None
 
     def postprocess_gradients(self, gradients_dict: Gradients) -> Gradients:
-        """Clip, or whatever else is to be done; the tensors may be changed in place."""
+        """Clip or otherwise change the gradients, possibly in place."""
 
     def apply_gradients(self, gradients_dict: Gradients) -> None:
         """Step the optimizer."""
 
 
 def total_norm(gradients: Sequence[Tensor]) -> Tensor:
-    """Global L2 norm, a scalar."""
+    """Return the global L2 norm, a scalar."""
     return torch.nn.utils.get_total_norm(gradients)
 
 
-# ---------------------------------------------------------- an optimizer's moments across a restore
-# They follow their parameters, and nothing else does.
-#
-# torch numbers parameters group by group, so its saved state belongs to other parameters as soon as
-# `lr_factors` or `freeze` sort them differently; and its `load_state_dict` brings back the groups'
-# old `lr`, `weight_decay` and `eps`. Here moments are matched by name, and options stay as they
-# are.
+# ----------------------------------------------------------------- restoring an optimizer's moments
+# torch numbers parameters group by group, so its saved state would be assigned to other parameters
+# once `lr_factors` or `freeze` group them differently; and its `load_state_dict` restores the
+# groups' old `lr`, `weight_decay` and `eps`. Here moments are matched by name, and options are
+# kept.
 
 
 def restore_moments(optimizer: torch.optim.Optimizer, saved: Mapping[str, Any]) -> None:
-    """Replace an optimizer's moments by saved ones, and leave its groups and options alone.
+    """Replace an optimizer's moments with saved ones, and keep its groups and options.
 
-    The moments are copied: those that came through Ray's object store lie in shared memory, where
-    learners on one machine would all update the same ones, and part ways.
+    The moments are copied: arrays from Ray's object store are in shared memory, where all learners
+    on one machine would update the same ones.
 
     Args:
         optimizer: Its groups name their parameters (`param_names`).
-        saved: `state_dict()` of an optimizer, with arrays in the place of tensors.
+        saved: `state_dict()` of an optimizer, with arrays instead of tensors.
     """
     groups = optimizer.state_dict()["param_groups"]
     found = _moments_by_name(saved)
@@ -277,19 +267,19 @@ def restore_moments(optimizer: torch.optim.Optimizer, saved: Mapping[str, Any]) 
         for number, name in _names(groups).items()
         if name in found
     }
-    # torch puts moments where their parameters are, and leaves counts of steps on the CPU.
+    # torch moves moments to their parameters' devices, and leaves step counts on the CPU.
     optimizer.load_state_dict({"state": state, "param_groups": groups})
 
 
 def _moments_by_name(saved: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Name saved moments; parameters that had none are left out."""
+    """Return saved moments by parameter name; parameters without moments are left out."""
     moments = saved["state"]
     names = _names(saved["param_groups"])
     return {name: moments[number] for number, name in names.items() if number in moments}
 
 
 def _names(groups: Sequence[Mapping[str, Any]]) -> dict[int, str]:
-    """Name each parameter's number in groups of `state_dict()["param_groups"]`."""
+    """Return each parameter's name by its number in `state_dict()["param_groups"]`."""
     return {
         number: name
         for group in groups
@@ -298,5 +288,5 @@ def _names(groups: Sequence[Mapping[str, Any]]) -> dict[int, str]:
 
 
 def _copied(value: Any) -> Tensor:
-    """Make a float32 tensor of an array or a number, on the CPU and in memory of its own."""
+    """Copy an array or a number into a float32 tensor on the CPU."""
     return torch.from_numpy(np.array(value, dtype=np.float32))

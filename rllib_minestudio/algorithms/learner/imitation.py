@@ -1,6 +1,6 @@
-"""Learning from demonstrations: MineStudioBC's learner, and the auxiliary loss beside PPO's.
+"""Learning from demonstrations: MineStudioBC's learner, and MineStudioPPO's auxiliary loss.
 
-MineStudioBC's learner makes one optimizer step per batch of windows.
+MineStudioBC's learner takes one optimizer step per batch of windows.
 
 A reader's path: `update` -> `_train` -> `window_chunks` of `learner/forward.py`, which carries the
 memory from chunk to chunk, as the PPO learner does.
@@ -42,16 +42,16 @@ from rllib_minestudio.models.policy import ACTION_DIST, RecurrentRLModule
 from rllib_minestudio.models.vpt.network import NULL_CAMERA
 
 VALIDATION = "validation"
-"""Prefix of the metrics over held-out episodes."""
+"""Prefix of the metrics of held-out episodes."""
 
 
 class MineStudioBCLearner(PolicyLearner):
-    """Trains a `RecurrentRLModule` to do what was demonstrated."""
+    """Trains a `RecurrentRLModule` to imitate demonstrations."""
 
     config: CloningOptions
 
     def build(self) -> None:
-        """Build module and optimizer."""
+        """Build the module and the optimizer."""
         super().build()
         if self._device.type == "cpu":
             keep_freed_memory()
@@ -70,8 +70,8 @@ class MineStudioBCLearner(PolicyLearner):
         """Take `num_iters` optimizer steps.
 
         Args:
-            training_data: Holds one iterator over batches of windows.
-            timesteps: RLlib's count of environment steps, for the learning rate's schedule.
+            training_data: Has one iterator over batches of windows.
+            timesteps: Has RLlib's count of environment steps, for the learning rate's schedule.
             num_iters: Batches to take from the iterator.
 
         Returns:
@@ -104,15 +104,15 @@ class MineStudioBCLearner(PolicyLearner):
         return self.metrics.reduce()
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restore; other windows follow than those that the memory is of."""
+        """Restore a state, and drop the memory, since different windows will follow."""
         super().set_state(state)
         self._memory = None
 
     @torch.no_grad()
     def validate(self, batches: Iterable[Batch]) -> dict[str, float]:
-        """Return the mean losses over held-out windows, in nats per step.
+        """Return the weighted mean losses over held-out windows, in nats per step.
 
-        They are weighted means; {} if there is no step to imitate.
+        The result is empty if there is no step to imitate.
         """
         sums: dict[str, float] = defaultdict(float)
         memory: Tensors | None = None
@@ -128,7 +128,7 @@ class MineStudioBCLearner(PolicyLearner):
         return {f"{VALIDATION}_{name}": value / steps_total for name, value in sums.items()}
 
     def _train(self, batch: Batch) -> dict[str, float]:
-        """One optimizer step; returns sums over the batch's steps, and their number."""
+        """Take one optimizer step; return sums over the batch's steps, and their number."""
         tensors = self._on_device(batch)
         total = tensors["weight"].sum()
         self._sums: dict[str, Tensor] = defaultdict(lambda: torch.zeros((), device=self._device))
@@ -137,7 +137,7 @@ class MineStudioBCLearner(PolicyLearner):
             chunk["num_steps"] = total.clamp(min=1)
             losses.append(self.learn_from_chunk(chunk, outputs))
         step = self._step.step(loss=torch.stack(losses).sum(), minibatches=1)
-        # A memory that is not finite would spoil all that follows.
+        # A memory with NaN or infinite numbers would spoil all later batches.
         self._memory = self._kept(outputs) if step.taken else None
         numbers = {**self._sums, "steps": total, "gradient_norm": step.gradient_norm}
         return {name: float(value) for name, value in numbers.items()}
@@ -145,7 +145,7 @@ class MineStudioBCLearner(PolicyLearner):
     def _chunks(
         self, windows: Tensors, memory: Tensors | None
     ) -> Iterator[tuple[Tensors, dict[str, Any]]]:
-        """Walk through a batch of windows; yields each chunk and what `forward_train` gave."""
+        """Yield each chunk of a batch of windows, and the outputs of `forward_train` for it."""
         return window_chunks(
             self.module[DEFAULT_MODULE_ID],
             windows,
@@ -155,7 +155,7 @@ class MineStudioBCLearner(PolicyLearner):
         )
 
     def _kept(self, outputs: dict[str, Any]) -> Tensors | None:
-        """What the next batch's windows find: the memory after a batch's last chunk, or nothing."""
+        """Return the memory for the next batch's windows, if it is carried."""
         if not self.config.carry_memory:
             return None
         return {name: tensor.detach() for name, tensor in outputs[Columns.STATE_OUT].items()}
@@ -163,16 +163,16 @@ class MineStudioBCLearner(PolicyLearner):
     def compute_loss_for_module(
         self, *, module_id: str, config: Any, batch: Tensors, fwd_out: dict[str, Any]
     ) -> Tensor:
-        """The loss of one chunk: its part of the mean over the optimizer step's steps to imitate.
+        """Return the loss of one chunk: its part of the mean over the steps to imitate.
 
         Args:
-            module_id: Of the one module.
-            config: Of the module.
-            batch: `image` and whatever else the policy reads, `first`, `buttons`, `camera` and
-                `weight` (as in `Window`), all (B, T, ...), and `num_steps`, the
-                sum of all weights of the optimizer step. A term of a subclass is to be weighted by
+            module_id: Id of the only module.
+            config: The module's config.
+            batch: `image` and all other parts that the policy reads, `first`, `buttons`, `camera`
+                and `weight` (as in `Window`), all (B, T, ...), and `num_steps`, the sum of all
+                weights in the optimizer step. A subclass must weight its own terms by
                 `weight / num_steps` as well.
-            fwd_out: What `forward_train` gave for it.
+            fwd_out: The outputs of `forward_train` for the chunk.
 
         Returns:
             A scalar with gradient.
@@ -201,20 +201,18 @@ class MineStudioBCLearner(PolicyLearner):
             self.metrics.log_value((DEFAULT_MODULE_ID, name), scalar, window=1)
 
 
-# ----------------- behaviour cloning's loss, for MineStudioBC and for the demonstrations beside PPO
-# Pure functions.
-#
-# Both learn from windows of recorded episodes (`demonstrations/windows.py`): frames of burn-in,
-# which rebuild the memory, and then the steps to imitate, whose `weight` is 1.
+# -------------------------------- the loss of behaviour cloning, for MineStudioBC and MineStudioPPO
+# Both learn from windows of recorded episodes (`demonstrations/windows.py`): burn-in frames, which
+# rebuild the memory, followed by the steps to imitate, whose `weight` is 1.
 
 
 class CloningLoss(NamedTuple):
     """Sums over the steps to imitate, in nats; divide by their number.
 
     Attributes:
-        loss: Of both heads together, with gradient.
-        buttons: Of the buttons alone, without gradient.
-        camera: Of the camera alone, without gradient.
+        loss: Loss of both heads, with gradient.
+        buttons: Loss of the buttons, without gradient.
+        camera: Loss of the camera, without gradient.
     """
 
     loss: Tensor
@@ -229,16 +227,16 @@ def cloning_loss(
     *,
     still_camera: bool = True,
 ) -> CloningLoss:
-    """Negative log-likelihood of demonstrated tokens.
+    """Return the negative log-likelihood of demonstrated tokens.
 
-    VPT's objective (Baker et al. 2022, section 4.1) counts the camera's term in every step; where
-    the mouse does not move its token is the one that does not turn. MineStudio's auxiliary loss
+    In VPT's objective (Baker et al. 2022, section 4.1), the camera's term counts in every step; if
+    the mouse does not move, its token is the null token. MineStudio's auxiliary loss
     (`BehaviorCloneCallback`) leaves those steps out of the camera's term.
 
     Args:
-        distribution: Of the policy, (B, T), with gradient.
-        action: Tokens per head, (B, T) int64; a chunk of windows, for instance.
-        weight: (B, T), how much a step counts; 0 for one that is not to be imitated.
+        distribution: The policy's, (B, T), with gradient.
+        action: Tokens per head, (B, T) int64; other keys are ignored.
+        weight: (B, T), how much a step counts; 0 for a step that is not imitated.
         still_camera: Whether the camera's term counts in steps in which the camera does not turn.
     """
     logp = distribution.log_probs(action)
@@ -248,28 +246,28 @@ def cloning_loss(
     return CloningLoss(buttons + camera, buttons.detach(), camera.detach())
 
 
-# ------------------------------------------ an auxiliary loss, beside PPO's (MineStudio's PPOBC)
-# With every minibatch of fragments comes a minibatch of windows of demonstrations. Its loss
-# (`cloning_loss`), times `coeff`, is added to the minibatch's; it trains the policy, not the
-# values. As a mean over the steps to imitate it does not depend on their number, unlike
+# ---------------------------------------------- MineStudioPPO's auxiliary loss (MineStudio's PPOBC)
+# Every minibatch of fragments is accompanied by a minibatch of windows of demonstrations, whose
+# loss (`cloning_loss`) times `coeff` is added to the minibatch's. It trains the policy, not the
+# values. It is a mean over the steps to imitate, and so does not depend on their number, unlike
 # MineStudio's, which sums over the steps of a window.
 
 LOSS = "behaviour_cloning_loss"
 
 
 class BehaviourCloning:
-    """Draws demonstrations, the next ones while the learner computes, and adds their gradients.
+    """Draws demonstrations, one minibatch ahead in a thread, and accumulates their gradients.
 
     Args:
-        module: In training, without its distributed wrapper.
-        options: With `recordings`.
+        module: The module in training, without its distributed wrapper.
+        options: The loss's options; `recordings` must be set.
         context_length: Steps per chunk.
-        seed: Of the order of demonstrations, together with the learner's rank and the iteration at
-            which it begins.
-        rank: Of the learner.
+        seed: Determines the order of demonstrations, together with the learner's rank and the first
+            iteration.
+        rank: The learner's rank.
 
     Raises:
-        RecordingError: A recording lacks what the policy reads.
+        RecordingError: If a recording lacks an observation part that the policy reads.
     """
 
     def __init__(
@@ -297,15 +295,13 @@ class BehaviourCloning:
         self._next: Future[dict[str, NDArray]]
 
     def begin_anew(self) -> None:
-        """Draw from another order after the next `go_on_at`, as training goes on elsewhere."""
+        """Draw in a new order from the next `go_on_at` on, after a restore."""
         self._windows = None
 
     def go_on_at(self, iteration: int) -> None:
-        """Begin to draw, if that has not begun.
+        """Start drawing, unless already started.
 
-        Args:
-            iteration: Iterations finished so far; a resumed run does not begin with the windows
-                that the run began with.
+        The order depends on the iteration, so that a resumed run does not repeat its first windows.
         """
         if self._windows is None:
             self._windows = stream(
@@ -317,14 +313,14 @@ class BehaviourCloning:
             self._next = self._executor.submit(self._draw, self._windows)
 
     def accumulate(self, module: Any, share: float) -> Tensors:
-        """Add the gradients of one minibatch of demonstrations to those accumulated so far.
+        """Accumulate the gradients of one minibatch of demonstrations.
 
         Args:
             module: The module or its distributed wrapper; nothing is synchronised here.
-            share: Of this minibatch in the coming optimizer step.
+            share: Weight of this minibatch in the next optimizer step.
 
         Returns:
-            The loss without `coeff`, a scalar without gradient, by its name.
+            The loss without `coeff`, a scalar without gradient, under its metric's name.
         """
         assert self._windows is not None
         drawn = self._next.result()
@@ -343,7 +339,7 @@ class BehaviourCloning:
         return {LOSS: loss}
 
     def close(self) -> None:
-        """Let the thread end."""
+        """End the thread."""
         self._executor.shutdown(wait=False, cancel_futures=True)
 
     def _draw(self, windows: Iterator[Window]) -> dict[str, NDArray]:
@@ -353,13 +349,9 @@ class BehaviourCloning:
 def build_cloning(
     options: PPOOptions, module: RecurrentRLModule, peers: Peers, *, seed: int
 ) -> BehaviourCloning | None:
-    """The auxiliary loss that the options ask for.
+    """Build the auxiliary loss; None if the options have no recordings.
 
-    Args:
-        options: Of the algorithm.
-        module: In training, without its distributed wrapper.
-        peers: The learners that train together; each gets demonstrations of its own.
-        seed: The same for all of them.
+    With the same seed for all learners, each draws its own demonstrations.
     """
     cloning = BehaviourCloningOptions(**options.behaviour_cloning)
     if cloning.recordings is None:

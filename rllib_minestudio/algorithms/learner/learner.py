@@ -53,13 +53,13 @@ REWARD_SCALE = "reward_scale"
 
 
 class MineStudioPPOLearner(PolicyLearner):
-    """Trains a policy with MineStudioPPO's objective, alone or together with others."""
+    """Trains a policy with MineStudioPPO's objective, alone or together with other learners."""
 
     config: PPOOptions
     _weights_seq_no: int
 
     def build(self) -> None:
-        """Build module and optimizer, and freeze the prior."""
+        """Build the module, the optimizer and the frozen prior."""
         super().build()
         if self._device.type == "cpu":
             keep_freed_memory()
@@ -95,11 +95,11 @@ class MineStudioPPOLearner(PolicyLearner):
         self._coefficients = LossCoefficients(policy=1.0, kl=0.0, entropy=0.0, publish=True)
 
     def _rate_or_schedule(self) -> LearningRate | None:
-        """RLlib's schedules know environment steps only; `update` anneals over iterations."""
+        """Return None if `update` anneals over iterations: RLlib's schedules only know steps."""
         return self.config.lr if self.config.lr_annealing_iterations is None else None
 
     def shutdown(self) -> None:
-        """Stop loading ahead."""
+        """Stop the threads that load ahead."""
         self._loader.close()
         self._stream.close()
         if self._cloning is not None:
@@ -109,7 +109,7 @@ class MineStudioPPOLearner(PolicyLearner):
     # ---------------------------------------------------------------- the iteration
 
     def prefetch(self, training_data: TrainingData) -> None:
-        """Begin to fetch the fragments that the update after the present one will get."""
+        """Start fetching the fragments for the update after the current one."""
         self._loader.prefetch(training_data)
 
     def update(
@@ -118,21 +118,20 @@ class MineStudioPPOLearner(PolicyLearner):
         """Train one iteration.
 
         Args:
-            training_data: Fragments, or references to them, sequence after sequence:
-                `fragments_per_sequence` consecutive ones are contiguous in time. All learners get
-                equally many.
-            timesteps: Holds `training_iteration`, the iterations finished so far, RLlib's count of
-                environment steps for the learning rate's schedule, and `published_version`, the
-                version of the weights that env runners act with (left out: what this learner's
-                own updates imply). Versions count the updates that are published: while the value
-                function warms up, the weights move and the version stands still.
+            training_data: Fragments, or references to them, sequence after sequence: each group of
+                `fragments_per_sequence` is contiguous in time. All learners get equally many.
+            timesteps: Has `training_iteration`, the number of finished iterations; RLlib's count of
+                environment steps, for the learning rate's schedule; and `published_version`, the
+                version of the weights that env runners act with (default: as implied by this
+                learner's own updates). Versions count published updates: during value warmup, the
+                weights change and the version does not.
 
         Returns:
             The metrics of the iteration.
 
         Raises:
-            NonFiniteLossError: After `max_nonfinite_minibatches` of them in a row.
-            FragmentsLostError: None of the fragments could be fetched.
+            NonFiniteLossError: After `max_nonfinite_minibatches` in a row.
+            FragmentsLostError: If none of the fragments could be fetched.
         """
         self._check_is_built()
         self.before_gradient_based_update(timesteps=timesteps)
@@ -162,10 +161,10 @@ class MineStudioPPOLearner(PolicyLearner):
         return self.metrics.reduce()
 
     def _follow_schedules(self, iteration: int) -> None:
-        """Set what changes with the iteration: the learning rate, the loss, and what learns."""
+        """Set the iteration's learning rate, loss coefficients, and learning parameters."""
         config = self.config
         if config.lr_annealing_iterations is not None:
-            assert not isinstance(config.lr, list)  # as `validate` has seen to
+            assert not isinstance(config.lr, list)  # ensured by `validate`
             lr = annealed(config.lr, iteration, config.lr_annealing_iterations)
             self._set_optimizer_lr(self.get_optimizer(DEFAULT_MODULE_ID), lr)
         self._coefficients = loss_coefficients(iteration, config)
@@ -176,8 +175,8 @@ class MineStudioPPOLearner(PolicyLearner):
     def _follow_published(self, published_version: int) -> None:
         """Note the version of the weights that env runners act with.
 
-        A learner may have been restored to a state from before the last publication. Its weights
-        then count as a version of their own, because two different weights never share a version.
+        If this learner was restored to a state from before the last publication, its weights count
+        as unpublished, because different weights never share a version.
         """
         self._published_version = published_version
         if published_version > self._weights_seq_no:
@@ -221,11 +220,10 @@ class MineStudioPPOLearner(PolicyLearner):
         return Prepared(sequences, targets, self._prior.knows)
 
     def _exclude(self, loaded: LoadedFragments) -> list[bool]:
-        """For each sequence, whether it was lost or has become too stale since it was sampled.
+        """Return for each sequence whether it was lost, or has become too stale since sampling.
 
-        The replay buffer has looked at staleness already, but weights may have been published
-        since. As there, only published versions count: while the value function warms up the
-        behaviour policy does not age.
+        The replay buffer has checked the staleness, but weights may have been published since. As
+        there, only published versions count: during value warmup, staleness does not increase.
         """
         join = self.config.fragments_per_sequence
         staleness = loaded.sequences.staleness(self._published_version)
@@ -239,7 +237,7 @@ class MineStudioPPOLearner(PolicyLearner):
     def compute_loss_for_module(
         self, *, module_id: str, config: Any, batch: TrainingBatch, fwd_out: dict[str, Any]
     ) -> Tensor:
-        """The loss of one chunk, a scalar; weight terms of your own by `batch.share` as well."""
+        """Return the loss of one chunk, a scalar; weight custom terms by `batch.share` as well."""
         divergence = None
         if self._prior is not None:
             assert batch.prior_latent is not None and batch.prior_version is not None
@@ -267,7 +265,7 @@ class MineStudioPPOLearner(PolicyLearner):
             self._prior.follow(self.policy, version=iterations)
 
     def prior_weights(self) -> PriorWeights | None:
-        """What env runners need of the prior; None without one."""
+        """Return the prior's weights for the env runners; None without a prior."""
         return None if self._prior is None else self._prior.weights()
 
     # ---------------------------------------------------------------- checkpoints
@@ -279,12 +277,12 @@ class MineStudioPPOLearner(PolicyLearner):
         not_components: str | Collection[str] | None = None,
         **kwargs: Any,
     ) -> dict[str, Any]:
-        """RLlib's state, the averaged weights, and the prior's if nothing else brings them back.
+        """Return RLlib's state, the averaged weights, and the prior's if no file holds them.
 
         Everything that is saved or published comes from here.
 
         Raises:
-            NonFiniteWeightsError: The weights are not fit for either.
+            NonFiniteWeightsError: If weights or optimizer moments are NaN or infinite.
         """
         require_finite(
             self.policy.network, self.get_optimizer(DEFAULT_MODULE_ID), self._weights_seq_no
@@ -299,15 +297,15 @@ class MineStudioPPOLearner(PolicyLearner):
         return state
 
     def get_checkpointable_components(self) -> list[tuple[str, Any]]:
-        """RLlib's and ours: a checkpoint holds each in a folder of its own."""
+        """Return RLlib's components and ours, each of which is saved in its own folder."""
         return super().get_checkpointable_components() + self._extra_state.components()
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restore; unlike RLlib's, also to older weights than the present ones."""
+        """Restore a state; unlike RLlib's, also one with older weights than the current ones."""
         self._weights_seq_no = 0
         super().set_state(state)
         self._published_version = self._weights_seq_no
-        # Weights from within a warmup are not those that env runners have under the same version.
+        # Weights saved during value warmup differ from those published under the same version.
         self._is_published = state.get(IS_PUBLISHED, False)
         if REWARD_SCALE in state:
             self._rewards.set_state(state[REWARD_SCALE])
@@ -316,8 +314,7 @@ class MineStudioPPOLearner(PolicyLearner):
         self._extra_state.restore(state)
 
 
-# --------------------------------------------- what a learner's checkpoint holds beside RLlib's own
-# The prior and the averaged weights.
+# -------------------------- additions to a learner's checkpoint: the prior and the averaged weights
 
 COMPONENT_PRIOR = "prior"
 PRIOR_VERSION = "prior_version"
@@ -326,12 +323,7 @@ AVERAGED_UPDATES = "averaged_updates"
 
 
 class ExtraState:
-    """Adds to a learner's state, and takes back from it.
-
-    Args:
-        prior: To be saved because no file holds its weights, or None.
-        averaged: The averaged module, or None.
-    """
+    """The prior, if no file holds its weights, and the averaged module, in a learner's state."""
 
     def __init__(self, prior: Prior | None, averaged: AveragedModule | None) -> None:
         self._prior = prior
@@ -348,48 +340,38 @@ class ExtraState:
                 state[COMPONENT_WEIGHT_AVERAGE] = self._averaged.module.get_state()
 
     def components(self) -> list[tuple[str, Any]]:
-        """Those that a checkpoint keeps in folders of their own."""
+        """Return the components that a checkpoint keeps in folders of their own."""
         if self._averaged is None:
             return []
         return [(COMPONENT_WEIGHT_AVERAGE, self._averaged.module)]
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take back what `add_to` added."""
+        """Restore what `add_to` added."""
         if self._prior is not None and COMPONENT_PRIOR in state:
             self._prior.set_state(state[COMPONENT_PRIOR], version=state[PRIOR_VERSION])
         if self._averaged is not None and AVERAGED_UPDATES in state:
             self._averaged.restore(state[AVERAGED_UPDATES], state.get(COMPONENT_WEIGHT_AVERAGE))
 
 
-# ---------------- a copy of the module that follows the weights smoothly, to evaluate and to export
+# ------------------------------------- the moving average of the weights, for evaluation and export
 
 
 class AveragedModule:
-    """A module whose weights are the moving average of another's.
-
-    Args:
-        module: The one in training.
-        decay: See `WeightAverage`.
-    """
+    """A copy of the module in training, whose weights are the moving average of its weights."""
 
     def __init__(self, module: RecurrentRLModule, decay: float) -> None:
         self.average = WeightAverage(module.network, decay)
         self.module = copy.deepcopy(module)
-        # The module holds the very tensors that the average updates in place.
+        # The module shares its tensors with the average, which updates them in place.
         self.module.network.load_state_dict(dict(self.average.weights()), assign=True)
 
     @property
     def updates(self) -> int:
-        """How many optimizer steps have entered."""
+        """The number of optimizer steps in the average."""
         return self.average.state_dict()["updates"]
 
     def restore(self, updates: int, weights: dict[str, Any] | None) -> None:
-        """Go on from a checkpoint.
-
-        Args:
-            updates: As saved.
-            weights: What `module.get_state` returned, or None if the module has them already.
-        """
+        """Restore from a checkpoint; `weights` is None if the module is already restored."""
         if weights is not None:
             self.module.set_state(weights)
         self.average.load_state_dict({"updates": updates, "average": self.average.weights()})

@@ -1,8 +1,8 @@
-"""Getting fragments to the learner: fetched from Ray's object store, an iteration ahead.
+"""Fetching the learner's fragments from Ray's object store, one iteration ahead.
 
-While the learner trains on the fragments of one iteration, a thread can fetch those of the next
-from the nodes where they were played (`prefetch`). They stay in the host's memory; minibatches of
-them go to the device one by one (`streaming.py`).
+While the learner trains on one iteration, a thread can fetch the fragments of the next from the
+nodes where they were played (`prefetch`). They stay in host memory; `MinibatchStream` moves
+minibatches of them to the device one by one.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ class LoadedFragments:
     """An iteration's fragments, in this process.
 
     Attributes:
-        sequences: What is trained on.
-        lost: For each sequence, whether Ray lost one of its fragments. Another one stands in for
-            it, so that every learner has equally many; it must not be trained on.
-        prefetched: Whether they were fetched before they were asked for, in the thread.
+        sequences: The fragments, joined into sequences.
+        lost: For each sequence, whether Ray lost one of its fragments. A lost sequence is replaced
+            by a copy of another, so that every learner has equally many, and must not be trained
+            on.
+        prefetched: Whether the fragments were fetched ahead, in the thread.
     """
 
     sequences: SequenceBatch
@@ -40,7 +41,7 @@ class LoadedFragments:
 
 
 class FragmentLoader:
-    """Fetches fragments, the next iteration's in a thread if it is told of them in time.
+    """Fetches fragments, those of the next iteration in a thread.
 
     Args:
         join: Contiguous fragments per sequence.
@@ -52,31 +53,31 @@ class FragmentLoader:
         self._announced: deque[tuple[list[Any], Future[LoadedFragments]]] = deque(maxlen=2)
 
     def prefetch(self, training_data: TrainingData) -> None:
-        """Begin to fetch an iteration's fragments, and return at once.
+        """Start fetching an iteration's fragments, and return immediately.
 
-        They may be announced before those in front of them have been asked for, so that up to two
-        iterations are kept; the older one makes room for a third.
+        An iteration may be announced before the previous one is loaded, so up to two are kept; a
+        third replaces the older one.
         """
         payloads = _payloads(training_data)
         self._announced.append((payloads, self._executor.submit(self._load, payloads)))
 
     def load(self, training_data: TrainingData) -> LoadedFragments:
-        """The fragments; waits for the thread if they were announced, else fetches them now.
+        """Return the fragments: wait for the thread if they were announced, else fetch them now.
 
         Raises:
-            FragmentsLostError: Ray lost every one of them.
-            Exception: Whatever went wrong in the thread.
+            FragmentsLostError: If Ray lost all of them.
+            Exception: Any error of the thread.
         """
         reporting.detail("fetching fragments")
         payloads = _payloads(training_data)
         return self._take_announced(payloads) or self._load(payloads)
 
     def close(self) -> None:
-        """Let the thread end."""
+        """End the thread."""
         self._executor.shutdown(wait=False, cancel_futures=True)
 
     def _take_announced(self, payloads: list[Any]) -> LoadedFragments | None:
-        """The fragments if they were announced; those announced before will not be asked for."""
+        """Return the fragments if they were announced, and drop those announced before them."""
         for place, (announced, future) in enumerate(self._announced):
             if _same(announced, payloads):
                 for _ in range(place + 1):
@@ -92,7 +93,7 @@ class FragmentLoader:
         if all(lost):
             raise FragmentsLostError(
                 f"Ray lost all {len(payloads)} fragments of a batch: the machines that held them "
-                "died. Give the object store more memory, or use machines that last."
+                "died. Give the object store more memory, or use machines that stay up."
             )
         stand_in = found[lost.index(False)]
         complete = [
@@ -104,7 +105,6 @@ class FragmentLoader:
 
 
 def _payloads(training_data: TrainingData) -> list[Any]:
-    """The fragments or references that were given."""
     references = training_data.episodes_refs
     return list(training_data.episodes if references is None else references)
 
@@ -117,11 +117,11 @@ def _same(announced: Sequence[Any], payloads: Sequence[Any]) -> bool:
 
 
 def _fetch(payloads: list[Any]) -> list[Fragment | None]:
-    """The fragments, None for those that Ray has lost."""
+    """Fetch fragments; None stands for those that Ray has lost."""
     if isinstance(payloads[0], Fragment):
         return payloads
     try:
-        return ray.get(payloads)  # all at once, so that Ray fetches them side by side
+        return ray.get(payloads)  # all at once, so that Ray fetches them in parallel
     except ObjectLostError:
         return [_fetch_one(reference) for reference in payloads]
 

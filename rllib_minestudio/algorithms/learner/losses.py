@@ -1,9 +1,9 @@
 """The terms of the MineStudioPPO loss: pure functions of tensors.
 
 Every function takes tensors of one shape, usually (B, T). Losses are sums over all elements of the
-term times `share`, the part of each step in the mean over its optimizer step
-(`TrainingBatch.share`), which is 0 for a step that does not count; such a step may hold any finite
-numbers. `objective.py` puts the terms together.
+term times `share`, the weight of each step in the mean over its optimizer step
+(`TrainingBatch.share`). It is 0 for a step that does not count, which may hold any finite numbers.
+`objective.py` combines the terms.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rllib_minestudio.algorithms.learner.gradient_step import AllReduce, single_
 
 
 class PolicyLoss(NamedTuple):
-    """The clipped surrogate and what is worth watching about it; all are scalars."""
+    """The clipped surrogate loss and its diagnostics; all are scalars."""
 
     loss: Tensor
     approximate_kl: Tensor
@@ -25,16 +25,16 @@ class PolicyLoss(NamedTuple):
 
 
 def shared_mean(term: Tensor, share: Tensor) -> Tensor:
-    """These steps' part in the mean over the optimizer step, a scalar; both have one shape."""
+    """Return the steps' part of the mean over the optimizer step, a scalar."""
     return (term * share).sum()
 
 
 def importance_weight(
     proximal_logp: Tensor, behaviour_logp: Tensor, *, truncation: float
 ) -> Tensor:
-    """Truncated importance weight of the proximal policy against the behaviour policy.
+    """Return the truncated importance weight of the proximal against the behaviour policy.
 
-    Truncating bounds the variance at the price of a bias (Espeholt et al. 2018, "IMPALA",
+    Truncation bounds the variance at the cost of a bias (Espeholt et al. 2018, "IMPALA",
     section 4.1).
 
     Args:
@@ -58,22 +58,23 @@ def policy_loss(
     clip_param: float,
     log_ratio_clamp: float,
 ) -> PolicyLoss:
-    """The decoupled clipped surrogate of PPO.
+    """Return PPO's decoupled clipped surrogate loss.
 
     Hilton, Cobbe and Schulman 2022, "Batch size-invariance for policy optimization", equation 2:
-    the trust region is around the *proximal* policy (the one the iteration started from), while
-    the importance weight corrects for the *behaviour* policy that collected the data. With both
-    policies equal the weight is 1 and this is the surrogate of Schulman et al. 2017, equation 7.
+    the trust region is around the *proximal* policy (the one at the start of the iteration), while
+    the importance weight corrects for the *behaviour* policy that collected the data. If both
+    policies are equal, the weight is 1 and this is the surrogate of Schulman et al. 2017,
+    equation 7.
 
     Args:
         logp: log pi(a|s) of the policy in training, with gradient.
         proximal_logp: log pi_prox(a|s).
         advantage: Normalised advantages.
-        weight: From `importance_weight`; ones where the data are on-policy.
-        share: See above.
+        weight: From `importance_weight`; 1 where the data are on-policy.
+        share: Weight of each step, see the module's docstring.
         clip_param: Half-width of the trust region for the ratio.
-        log_ratio_clamp: Upper bound of log(pi / pi_prox) before the exponential, which keeps a
-            ratio finite (MineStudio's `log_ratio_range`).
+        log_ratio_clamp: Upper bound of log(pi / pi_prox), which keeps the ratio finite
+            (MineStudio's `log_ratio_range`).
 
     Returns:
         The loss to minimise; the low-variance estimate of KL(pi_prox || pi) (Schulman 2020,
@@ -90,12 +91,12 @@ def policy_loss(
 
 
 def value_loss(value: Tensor, target: Tensor, share: Tensor) -> Tensor:
-    """Half the mean squared error, in the value head's normalised space.
+    """Return half the mean squared error in the value head's normalised space.
 
     Args:
         value: Predictions in normalised space, with gradient.
         target: Targets normalised by the head's running statistics.
-        share: See above.
+        share: Weight of each step, see the module's docstring.
 
     Returns:
         0.5 * mean((value - target)^2); MineStudio's `vf_loss`.
@@ -106,11 +107,11 @@ def value_loss(value: Tensor, target: Tensor, share: Tensor) -> Tensor:
 def normalise_advantage(
     advantage: Tensor, usable: Tensor, *, total: AllReduce = single_learner, epsilon: float = 1e-8
 ) -> Tensor:
-    """Zero mean and unit standard deviation over all usable elements (MineStudio: likewise).
+    """Normalise to zero mean and unit standard deviation over all usable elements, as MineStudio.
 
     Args:
         advantage: Any shape, finite.
-        usable: Whether an element counts, same shape, bool. Where not, the result is 0.
+        usable: Whether an element counts, same shape, bool; the result is 0 where it does not.
         total: Sums over the learners that share the iteration.
         epsilon: Added to the standard deviation.
     """
@@ -123,7 +124,7 @@ def normalise_advantage(
 def moments(
     x: Tensor, usable: Tensor, *, total: AllReduce = single_learner
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Count, mean and (biased) variance of the usable elements of all learners, in float64.
+    """Return count, mean and (biased) variance of all learners' usable elements, in float64.
 
     Args:
         x: Any shape, finite.
@@ -140,11 +141,11 @@ def moments(
 def explained_variance(
     value: Tensor, target: Tensor, usable: Tensor, *, total: AllReduce = single_learner
 ) -> Tensor:
-    """1 - Var(target - value) / Var(target): 1 is perfect, 0 no better than a constant.
+    """Return 1 - Var(target - value) / Var(target): 1 is perfect, 0 no better than a constant.
 
     Args:
         value: Predictions, any shape, finite.
-        target: What they should have been, same shape.
+        target: Targets, same shape.
         usable: Whether an element counts, same shape, bool.
         total: Sums over the learners that share the iteration.
 

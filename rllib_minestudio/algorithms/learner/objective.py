@@ -1,4 +1,4 @@
-"""The MineStudioPPO objective of one chunk: the terms of `losses.py` put together.
+"""The MineStudioPPO objective of one chunk, composed of the terms in `losses.py`.
 
 loss = policy + vf_coeff * value + kl_coeff * KL(pi || prior) - entropy_coeff * entropy
 """
@@ -18,7 +18,7 @@ from rllib_minestudio.models.value_head import ValueHead
 
 
 class Objective(NamedTuple):
-    """A chunk's part of the loss to minimise, and of its terms, which are without gradient."""
+    """A chunk's part of the loss to minimise, and of the loss's terms, without gradient."""
 
     loss: Tensor
     parts: Tensors
@@ -37,14 +37,14 @@ def objective(
     """Compute the loss of one chunk.
 
     Args:
-        distribution: Of the policy in training, (B, T), with gradient.
-        value: Its values in normalised space, (B, T), with gradient.
+        distribution: The policy's action distribution, (B, T), with gradient.
+        value: The policy's values in normalised space, (B, T), with gradient.
         batch: The chunk.
-        value_head: Whose statistics normalise the targets.
-        divergence: From a policy's distribution to KL(policy || prior), (B, T); None without a
+        value_head: Its statistics normalise the targets.
+        divergence: Maps a policy's distribution to KL(policy || prior), (B, T); None without a
             prior.
-        coefficients: Of this iteration.
-        options: Those that do not change.
+        coefficients: The coefficients of this iteration.
+        options: The options that do not change during training.
     """
     policy = losses.policy_loss(
         distribution.log_prob(batch.action),
@@ -75,20 +75,19 @@ def objective(
     return Objective(loss, {name: part.detach() for name, part in parts.items()})
 
 
-# --------------------- what changes from iteration to iteration, as pure functions of the iteration
-# Nothing here has state, so nothing needs saving: a restored run is at the same point because it is
-# at the same iteration.
+# ---------------------------------------------------- schedules, as pure functions of the iteration
+# They have no state that needs saving: a restored run continues because it knows its iteration.
 
 
 def annealed(lr: float, iteration: int, iterations: int) -> float:
-    """The learning rate of an iteration, linear from `lr` in the first to 0 after the last.
+    """Return the learning rate of an iteration, which falls linearly from `lr` to 0.
 
-    MineStudio's `anneal_lr_linearly` (its `online/trainer/ppotrainer.py`).
+    As MineStudio's `anneal_lr_linearly` (its `online/trainer/ppotrainer.py`).
 
     Args:
-        lr: Of iteration 0.
-        iteration: Training iterations finished so far.
-        iterations: After how many it is 0, and stays so.
+        lr: The rate in iteration 0.
+        iteration: The number of finished iterations.
+        iterations: The number of iterations after which the rate is and stays 0.
     """
     return lr * max(0.0, 1.0 - iteration / iterations)
 
@@ -97,12 +96,12 @@ class LossCoefficients(NamedTuple):
     """Weights of the loss terms in one iteration.
 
     Attributes:
-        policy: 0 while the value function warms up, then 1. Multiplied in rather than left out,
-            so that every parameter stays in the graph (distributed training needs that).
-        kl: Of KL(pi || prior).
-        entropy: Of the entropy bonus; 0 as well while the value function warms up, when nothing
-            but the KL term may move the policy.
-        publish: Whether the rollout policy gets the weights after this iteration.
+        policy: 0 during value warmup, then 1. The term is multiplied by it rather than left out, so
+            that every parameter stays in the graph, as distributed training requires.
+        kl: Weight of KL(pi || prior).
+        entropy: Weight of the entropy bonus; also 0 during value warmup, when only the KL term may
+            act on the policy.
+        publish: Whether the weights are published after this iteration.
     """
 
     policy: float
@@ -112,11 +111,11 @@ class LossCoefficients(NamedTuple):
 
 
 def loss_coefficients(iteration: int, options: PPOOptions) -> LossCoefficients:
-    """The coefficients of an iteration, counted from 0.
+    """Return the coefficients of an iteration, counted from 0.
 
-    MineStudio's `online/trainer/ppotrainer.py`: `coef_rho * coef_rho_decay^iteration`; while the
-    value function warms up the policy is held at the prior with a KL weight of 1. The entropy
-    bonus, which MineStudio keeps as it is, may fall in the same way.
+    As in MineStudio's `online/trainer/ppotrainer.py`, the KL weight is
+    `coef_rho * coef_rho_decay^iteration`, and 1 during value warmup, to hold the policy at the
+    prior. The weight of the entropy bonus, constant in MineStudio, can decay in the same way.
     """
     if iteration < options.vf_warmup_iterations:
         return LossCoefficients(policy=0.0, kl=1.0, entropy=0.0, publish=False)

@@ -1,10 +1,10 @@
 """What the learners of all algorithms share: the network, its optimizer, and RLlib's hooks.
 
-RLlib's learner takes one optimizer step per minibatch. Ours adds up the gradients of many chunks
-first, so its hooks are called at two rates. Per chunk: `compute_losses`, which calls
+RLlib's learner takes one optimizer step per minibatch. Ours first accumulates the gradients of many
+chunks, so its hooks are called at two rates. Per chunk: `compute_losses`, which calls
 `compute_loss_for_module`, and `compute_gradients`. Per optimizer step: `postprocess_gradients`,
-which calls `postprocess_gradients_for_module`, and `apply_gradients`. docs/rllib.md says what each
-gets, and what it may return.
+which calls `postprocess_gradients_for_module`, and `apply_gradients`. docs/rllib.md describes the
+arguments and return value of each.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from rllib_minestudio.models.policy import RecurrentRLModule
 
 
 class PolicyLearner(TorchLearner):
-    """Holds a `RecurrentRLModule` and AdamW.
+    """A learner with a `RecurrentRLModule` and AdamW.
 
     Attributes:
-        gradient_norm: Global norm of the last optimizer step's gradient before it was clipped, a
-            scalar; None if a subclass postprocesses gradients without calling this class.
+        gradient_norm: Global norm of the last optimizer step's gradient before clipping, a scalar;
+            None if a subclass postprocesses gradients without calling this class.
     """
 
     gradient_norm: Tensor | None = None
@@ -44,14 +44,14 @@ class PolicyLearner(TorchLearner):
         return self.module[DEFAULT_MODULE_ID].unwrapped()
 
     def build(self) -> None:
-        """Build module and optimizer, and compute as the policy's `precision` says."""
+        """Build module and optimizer, and set torch's arithmetic to the policy's `precision`."""
         super().build()
         if self.policy.precision is not None:
-            set_arithmetic(self.policy.precision)  # backward is outside of the network's own blocks
+            set_arithmetic(self.policy.precision)  # for backward, outside the network's contexts
             advise(self.policy.precision, self.policy.device.type)
 
     def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
-        """AdamW (MineStudio's choice) over all that is not frozen; rates follow `config.lr`."""
+        """Build AdamW (as in MineStudio) over all parameters that are not frozen."""
         groups = parameter_groups(
             self.module[module_id].unwrapped().network,
             config.lr_factors,
@@ -67,24 +67,24 @@ class PolicyLearner(TorchLearner):
         )
 
     def _rate_or_schedule(self) -> LearningRate | None:
-        """The rate, or schedule, that RLlib sets; None if RLlib is to leave the rate alone."""
+        """Return the rate or schedule that RLlib is to set; None if it is not to set any."""
         rate: LearningRate = self.config.lr
         return rate
 
     @staticmethod
     def _set_optimizer_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:
-        """Set the rate of every group to its share of `lr`."""
+        """Set the rate of every group to `lr` times its factor."""
         for group in optimizer.param_groups:
             group["lr"] = lr * group.get("lr_factor", 1.0)
 
     # ---------------------------------------------------------------- RLlib's hooks
 
     def learn_from_chunk(self, chunk: Any, outputs: dict[str, Any]) -> Tensor:
-        """Add the gradients of one chunk to those of the optimizer step under way.
+        """Accumulate the gradients of one chunk.
 
         Args:
-            chunk: What `compute_loss_for_module` gets as `batch`.
-            outputs: Of `forward_train`, with gradient.
+            chunk: The `batch` of `compute_loss_for_module`.
+            outputs: The outputs of `forward_train`, with gradient.
 
         Returns:
             The chunk's loss, a scalar without gradient.
@@ -98,14 +98,14 @@ class PolicyLearner(TorchLearner):
         return torch.stack([loss.detach() for loss in losses.values()]).sum()
 
     def compute_gradients(self, loss_per_module: Mapping[str, Tensor], **_: Any) -> Gradients:
-        """Add one chunk's gradients; called once per chunk.
+        """Accumulate one chunk's gradients; called once per chunk.
 
         Args:
-            loss_per_module: What `compute_losses` returned for the chunk.
+            loss_per_module: The result of `compute_losses` for the chunk.
 
         Returns:
-            Parameter -> its gradient as accumulated so far, this chunk's included. What a subclass
-            returns replaces what is accumulated.
+            Parameter -> gradient accumulated so far, including this chunk's. What a subclass
+            returns replaces the accumulated gradients.
         """
         torch.stack(list(loss_per_module.values())).sum().backward()
         parameters = self._params.values()
@@ -117,8 +117,8 @@ class PolicyLearner(TorchLearner):
         """Clip the optimizer step's gradient by its global norm; called once per step.
 
         Args:
-            module_id: Of the one module.
-            config: Its `grad_clip` is the largest norm; None or 0: no limit.
+            module_id: Id of the only module.
+            config: Its `grad_clip` is the maximum norm; None or 0: no limit.
             module_gradients_dict: Parameter -> gradient, summed over the step's chunks and
                 averaged over the learners. Changed in place.
         """
@@ -131,21 +131,21 @@ class PolicyLearner(TorchLearner):
         return module_gradients_dict
 
     def apply_gradients(self, gradients_dict: Gradients) -> None:
-        """Let the optimizer take its step; called once per step, if all numbers are finite.
+        """Step the optimizer; called once per step, if all numbers are finite.
 
         Args:
-            gradients_dict: What `postprocess_gradients` returned. A parameter that is not in it
-                stays as it is.
+            gradients_dict: The result of `postprocess_gradients`. Parameters that are not in it
+                stay unchanged.
         """
         for parameter in self._params.values():
             parameter.grad = gradients_dict.get(parameter)
         self.get_optimizer(DEFAULT_MODULE_ID).step()
 
     def before_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
-        """Set the learning rate that the config's `lr` has now.
+        """Set the current learning rate of the config's `lr`.
 
-        RLlib does so after an update only, and would begin with a rate of another time, or after
-        a restore of another config.
+        RLlib only does so after an update, so the first update would use the rate of an earlier
+        step, or after a restore that of another config.
         """
         super().before_gradient_based_update(timesteps=timesteps)
         now = timesteps.get(NUM_ENV_STEPS_SAMPLED_LIFETIME, 0)
@@ -153,16 +153,16 @@ class PolicyLearner(TorchLearner):
             self._set_optimizer_lr(optimizer, schedule.update(now))
 
     def _set_optimizer_state(self, state: dict[str, Any]) -> None:
-        """Take over the moments; unlike with RLlib's, options stay those of the config."""
+        """Restore the moments; unlike RLlib's version, keep the config's options."""
         for name, optimizer in self._named_optimizers.items():
             if name in state:
                 restore_moments(optimizer, state[name]["state"])
 
 
 # -------------------------------------- keeping freed memory in the process while training on a CPU
-# Glibc returns every large block to the kernel as soon as it is freed, and faults it in again, page
+# glibc returns every large block to the kernel as soon as it is freed, and faults it in again, page
 # by page, at the next allocation. A training step frees and allocates hundreds of megabytes of
-# activations, so these faults can cost more than half of it.
+# activations, so these faults can take more than half of its time.
 
 # Parameter numbers of mallopt(3), glibc's malloc.h.
 _M_TRIM_THRESHOLD = -1
@@ -172,7 +172,7 @@ _LARGE = 2**31 - 1
 
 
 def keep_freed_memory() -> bool:
-    """Raise glibc's thresholds for giving memory back, in this process.
+    """Raise this process's glibc thresholds for returning memory to the kernel.
 
     Returns:
         Whether it took effect; False where the C library is not glibc.

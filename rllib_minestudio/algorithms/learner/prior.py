@@ -1,7 +1,7 @@
-"""The frozen prior, the policy that the KL term holds the agent to, as a learner sees it.
+"""The frozen prior, to which the KL term holds the policy, in a learner.
 
-The learner owns its weights and turns latents into distributions. The latents come with the
-fragments: env runners compute them, with a memory of the prior's own (`prior_latents.py`).
+The learner owns the prior's weights and turns its latents into distributions. The fragments carry
+the latents: env runners compute them, with the prior's own memory (`prior_latents.py`).
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from rllib_minestudio.models.policy import RecurrentRLModule
 
 
 class Prior:
-    """A frozen policy, and the heads of the versions of it that fragments may still come from.
+    """A frozen policy, and the action heads of all its versions that fragments may still have.
 
     Args:
-        module: Taken over: set to evaluation mode, its parameters frozen. It may be on another
-            device than the learner's: only copies of its heads are used here.
-        device: The learner's.
-        versions_kept: How many versions' heads are kept, the present one included.
+        module: The prior; it is set to evaluation mode, and its parameters are frozen. It may be on
+            a different device than the learner, which only uses copies of its heads.
+        device: The learner's device.
+        versions_kept: How many versions' heads are kept, including the current one.
 
     Attributes:
-        module: Has the present weights.
-        version: Of the present weights: the training iterations after which they were taken over
-            from the policy, 0 for those that training started with.
+        module: The module, with the current weights.
+        version: Version of the current weights: the number of iterations after which they were
+            copied from the policy; 0 for those that training started with.
     """
 
     def __init__(
@@ -50,29 +50,29 @@ class Prior:
         self._keep_heads()
 
     def follow(self, module: RecurrentRLModule, version: int) -> None:
-        """Take over another policy's weights."""
+        """Copy another policy's weights."""
         self.set_state(module.get_state(), version)
 
     def set_state(self, state: Mapping[str, NDArray], version: int) -> None:
-        """Take over weights; fragments of the versions before are still understood."""
+        """Load weights, and keep the heads of the previous versions."""
         self.module.set_state(state)
         self.version = version
         self._keep_heads()
 
     def weights(self) -> PriorWeights:
-        """What env runners need."""
+        """Return the weights for env runners."""
         return PriorWeights(self.version, self.module.get_state())
 
     def divergence(
         self, distribution: ActionDistribution, latent_bte: Tensor, version_bt: Tensor
     ) -> Tensor:
-        """KL(policy || prior) in nats, (B, T), with the policy's gradient.
+        """Return KL(policy || prior) in nats, (B, T), with the policy's gradient.
 
         Args:
             distribution: The policy's, (B, T).
-            latent_bte: (B, T, E), computed by env runners.
-            version_bt: (B, T) int64, of the weights that computed them. Where `knows` is False of a
-                version, the result means nothing and must be masked.
+            latent_bte: The prior's latents, (B, T, E), computed by env runners.
+            version_bt: (B, T) int64, version of the weights that computed them. Where `knows` of
+                the version is False, the result is meaningless and must be masked.
         """
         (_, newest), *older = reversed(self._heads.items())
         kl_bt = distribution.kl_divergence(newest(latent_bte))
@@ -82,7 +82,7 @@ class Prior:
         return kl_bt
 
     def knows(self, version: int) -> bool:
-        """Whether the heads of a version are still here."""
+        """Return whether the heads of a version are still kept."""
         return version in self._heads
 
     def _keep_heads(self) -> None:
@@ -95,25 +95,19 @@ class Prior:
 def build_prior(
     options: PPOOptions, module: RecurrentRLModule, device: torch.device
 ) -> Prior | None:
-    """The prior that the options ask for.
-
-    Args:
-        options: Name the prior, and how often it follows the policy.
-        module: The policy, with the weights it starts from; left as it is.
-        device: The learner's.
-    """
+    """Build the prior from a copy of the initial policy; None if the options have no prior."""
     if options.prior is None:
         return None
     module = copy.deepcopy(module).cpu()
     if options.prior != INITIAL_PRIOR:
         module.load_weights(options.prior)
     interval = options.prior_update_interval
-    # A fragment is at most max_staleness updates old, and was begun at most one before that.
+    # A fragment is at most max_staleness updates old, and was begun at most one update earlier.
     kept = 2 + options.max_staleness // interval if interval else 1
     return Prior(module, device=device, versions_kept=kept)
 
 
 def is_nowhere_else(config: PPOOptions) -> bool:
-    """Whether no file holds the prior's weights: it was drawn at random, or follows the policy."""
+    """Return whether no file holds the prior's weights: it is random, or follows the policy."""
     at_random = not config.model_config.get("weights")
     return bool(config.prior_update_interval) or (config.prior == INITIAL_PRIOR and at_random)

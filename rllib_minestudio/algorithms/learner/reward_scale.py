@@ -1,8 +1,8 @@
-"""How large rewards usually are: what is far beyond is told, counted, and clipped if that is asked.
+"""The usual size of rewards: rewards far beyond it are logged, counted, and clipped on request.
 
-One absurd reward spoils the values' statistics for thousands of iterations, and nothing else shows
-it. The scale is the root mean square of the rewards that are not 0, so that it says as much of rare
-rewards as of frequent ones.
+A single absurd reward spoils the values' statistics for thousands of iterations, and nothing else
+shows it. The scale is the root mean square of the rewards that are not 0, so that it is as
+meaningful for rare rewards as for frequent ones.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ EXTREME = 100.0
 """A reward is extreme beyond this many times the scale."""
 
 FEW = 100
-"""Of fewer rewards than this the scale is not known; it is at least that of the present ones."""
+"""With fewer rewards than this, the scale is at least the median of the current iteration's."""
 
 _logger = logging.getLogger(__name__)
 
 
 class JudgedRewards(NamedTuple):
-    """What became of the rewards of an iteration.
+    """The rewards of an iteration after the check.
 
     Attributes:
-        reward_bt: (B, T) float32, clipped if that was asked for.
+        reward_bt: (B, T) float32, clipped if configured.
         extreme: How many were extreme.
         clipped: How many were clipped.
     """
@@ -45,11 +45,11 @@ class RewardScale:
     """The running scale of all learners' rewards.
 
     Args:
-        clip: Beyond this many times the scale rewards are clipped; None: never.
+        clip: Rewards are clipped to this many times the scale; None: never.
         peers: The learners that share the iterations.
 
     Attributes:
-        told: What was said of the first extreme reward; empty if there was none.
+        told: The sentence logged about the first extreme reward; empty if there was none.
     """
 
     def __init__(self, clip: float | None, peers: Peers) -> None:
@@ -59,13 +59,10 @@ class RewardScale:
         self.told = ""
 
     def judge(self, sequences: SequenceBatch) -> JudgedRewards:
-        """Look for extreme rewards among an iteration's, then let the scale follow.
+        """Find extreme rewards in an iteration, and update the scale.
 
-        An extreme reward enters the scale as if it were just at the limit: the next one of its kind
-        is extreme as well, and yet the scale follows when rewards grow for good.
-
-        Args:
-            sequences: This learner's.
+        An extreme reward enters the scale as if it were exactly at the limit. So the next reward of
+        this size is extreme as well, yet the scale follows if rewards become larger permanently.
         """
         reward = sequences.reward
         size = np.abs(reward[np.isfinite(reward) & (reward != 0)]).astype(np.float64)
@@ -88,15 +85,15 @@ class RewardScale:
         return JudgedRewards(reward, int(extreme.sum()), int(clipped.sum()))
 
     def get_state(self) -> dict[str, float]:
-        """Plain data for a checkpoint."""
+        """Return plain data for a checkpoint."""
         return {"count": self._count, "squares": self._squares}
 
     def set_state(self, state: dict[str, float]) -> None:
-        """Go on from a checkpoint."""
+        """Restore from a checkpoint."""
         self._count, self._squares = state["count"], state["squares"]
 
     def _scale(self, size: NDArray[np.float64]) -> float:
-        """The same for all learners; infinite as long as there was no reward at all."""
+        """Return the scale, the same for all learners; infinite until there was any reward."""
         known = math.sqrt(self._squares / self._count) if self._count else 0.0
         if self._count >= FEW:
             return known
@@ -104,14 +101,14 @@ class RewardScale:
         return max(known, *medians) or math.inf
 
     def _tell(self, sequences: SequenceBatch, extreme: NDArray[np.bool_], scale: float) -> None:
-        """Say once which episode paid the largest of them; all learners know of it then."""
+        """Log once which episode paid the largest one, and share the sentence with all learners."""
         told = self._described(sequences, extreme, scale) if extreme.any() else ""
         self.told = next(filter(None, self._peers.gather(told)))
         if told == self.told:
             _logger.warning(
-                "%s If it is not meant, mend the reward or set reward_clip=%g: it spoils the "
+                "%s If that is not intended, fix the reward or set reward_clip=%g: it spoils the "
                 "values' statistics for thousands of iterations. Others like it will be counted "
-                "(extreme_rewards) and not told.",
+                "(extreme_rewards) and not logged.",
                 told,
                 EXTREME,
             )

@@ -1,10 +1,10 @@
-"""What an iteration trains towards: advantages, value targets, the proximal policy.
+"""The targets of an iteration: advantages, value targets, the proximal policy.
 
-The behaviour policy's values and log-probabilities travel with the fragments. They are exact for
-fragments collected with the weights that the iteration starts from, so nothing is computed twice
-for those; everything else gets a forward pass with today's weights (`forward.py`).
+The fragments carry the behaviour policy's values and log-probabilities. These are exact if the
+fragment was collected with the weights at the start of the iteration, so nothing is recomputed; all
+other fragments get a forward pass with the current weights (`forward.py`).
 
-All arrays are in the host's memory. Axes: `b` sequence, `t` step.
+All arrays are in host memory. Axes: `b` sequence, `t` step.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from rllib_minestudio.algorithms.options import DECOUPLED, PPOOptions
 from rllib_minestudio.models.value_head import RunningStatistics
 
 NO_CORRECTION = "none"
-"""Value of `off_policy_correction` by which PPO's ratio is taken to the behaviour policy itself,
-however old. Configs refuse it, but for that of benchmarks/staleness.py, which shows why."""
+"""Value of `off_policy_correction` with which PPO's ratio is relative to the behaviour policy,
+however old. Configs refuse it, except in benchmarks/staleness.py, which shows why."""
 
 
 class Evaluation(NamedTuple):
-    """What some weights say about some sequences.
+    """Log-probabilities and values of sequences under some weights.
 
     Attributes:
         logp_bt: Log-probability of the actions taken, (B, T) float32.
         value_bt: Value of each observation, in units of return, (B, T) float32.
-        bootstrap_value_bt: Value of the observation that followed a step whose episode was cut
-            short, (B, T) float32; anything elsewhere.
+        bootstrap_value_bt: Value of the final observation after a truncated step, (B, T) float32;
+            undefined elsewhere.
         last_value_b: Value of the observation after the last step, (B,) float32.
     """
 
@@ -56,18 +56,18 @@ Evaluate = Callable[[SequenceBatch], Evaluation]
 
 
 class Targets(NamedTuple):
-    """What the sequences of an iteration are trained towards.
+    """The targets of an iteration's sequences.
 
     Attributes:
-        usable_b: (B,) bool, whether a sequence may be trained on. Where not, the numbers are 0.
-        nonfinite_b: (B,) bool, which of the others are left out for a NaN or infinite number, or
-            one whose square is.
-        value_bt: (B, T) values that the advantages were made from.
-        value_target_bt: (B, T) in units of return.
+        usable_b: (B,) bool, whether a sequence may be trained on; if not, its numbers are 0.
+        nonfinite_b: (B,) bool, whether a sequence was left out because a number, or the square of a
+            value target, is NaN or infinite.
+        value_bt: (B, T), the values from which the advantages were computed.
+        value_target_bt: (B, T), in units of return.
         advantage_bt: (B, T), normalised over the usable steps of all learners.
-        proximal_logp_bt: (B, T) of the policy the iteration starts from.
-        weight_bt: (B, T) importance weights.
-        num_evaluated: Sequences that needed a forward pass.
+        proximal_logp_bt: (B, T), log-probability under the proximal policy.
+        weight_bt: (B, T), importance weights.
+        num_evaluated: The number of sequences that needed a forward pass.
     """
 
     usable_b: Tensor
@@ -94,15 +94,15 @@ def compute_targets(
     options: PPOOptions,
     total: AllReduce = single_learner,
 ) -> Targets:
-    """Advantages, value targets and the proximal policy of an iteration.
+    """Compute advantages, value targets and the proximal policy of an iteration.
 
     Args:
-        sequences: This learner's.
-        excluded: For each, whether it must not be trained on.
-        evaluate: Forward pass with the weights that the iteration starts from.
-        current_version: The version of those weights, as env runners know it; None if they have
-            never been published, so that nothing was played with them.
-        options: How to treat what is stale, and of GAE.
+        sequences: This learner's sequences.
+        excluded: For each sequence, whether it must not be trained on.
+        evaluate: Forward pass with the weights at the start of the iteration.
+        current_version: The published version of those weights; None if they were never published,
+            so that nothing was played with them.
+        options: The options of off-policy correction and GAE.
         total: Sums over the learners that share the iteration.
     """
     is_stale = ~(np.array(excluded) | sequences.were_played_by(current_version))
@@ -116,7 +116,7 @@ def compute_targets(
         "proximal_logp_bt": torch.from_numpy(evaluation.logp_bt),
         "weight_bt": _weights(sequences, evaluation, options),
     }
-    # The values' statistics keep squares: a target whose square overflows would stay in them.
+    # The running statistics hold squares, in which an overflow would persist.
     fit = [*numbers.values(), numbers["value_target_bt"].square()]
     finite = torch.stack([number.isfinite().all(dim=1) for number in fit]).all(dim=0)
     finite &= torch.from_numpy(sequences.are_finite())
@@ -133,7 +133,7 @@ def compute_targets(
 def _advantages(
     sequences: SequenceBatch, evaluation: Evaluation, options: PPOOptions
 ) -> Advantages:
-    """GAE of all sequences; of those with a NaN or infinite number it means nothing."""
+    """Return GAE of all sequences; meaningless for those with NaN or infinite numbers."""
     with np.errstate(invalid="ignore", over="ignore"):
         return compute_gae(
             reward_bt=sequences.reward,
@@ -148,7 +148,6 @@ def _advantages(
 
 
 def _weights(sequences: SequenceBatch, evaluation: Evaluation, options: PPOOptions) -> Tensor:
-    """Importance weights of the proximal policy against the behaviour policy."""
     proximal_logp = torch.from_numpy(evaluation.logp_bt)
     if options.off_policy_correction != DECOUPLED:
         return torch.ones_like(proximal_logp)
@@ -165,7 +164,7 @@ def _evaluation(
     evaluate: Evaluate,
     options: PPOOptions,
 ) -> Evaluation:
-    """Evaluations as stored with the fragments, fresh ones for those that are stale."""
+    """Return the evaluations stored in the fragments, with fresh ones for stale sequences."""
     merged = Evaluation(
         logp_bt=sequences.logp.copy(),
         value_bt=sequences.value.copy(),
@@ -180,23 +179,17 @@ def _evaluation(
     return merged
 
 
-# ------------------ the running statistics that value targets are normalised by, once per iteration
+# ---------------------------------------------- the running statistics that normalise value targets
 
 
 def enter_value_targets(
     statistics: RunningStatistics, targets: Targets, options: PPOOptions, *, total: AllReduce
 ) -> None:
-    """Enter the value targets of an iteration, of all learners, before it is trained on.
+    """Update the statistics with all learners' value targets, before training on an iteration.
 
-    MineStudio (`scaled_mse_head.py`) enters chunk after chunk, so that a chunk's normalised targets
-    depend on which chunks were trained on before it. Here all enter at once, and count as often as
-    there are chunks, whichever learner trains on them.
-
-    Args:
-        statistics: Of the value head.
-        targets: This learner's.
-        options: How many chunks they are trained on in.
-        total: Sums over the learners that share the iteration.
+    MineStudio (`scaled_mse_head.py`) updates them chunk by chunk, so that a chunk's normalised
+    targets depend on the chunks before it. Here all targets enter at once, and count as many times
+    as there are chunks, whichever learner trains on them.
     """
     usable = targets.usable_bt
     count, mean, variance = moments(targets.value_target_bt, usable, total=total)

@@ -1,10 +1,10 @@
 """The passes over an iteration: epochs, optimizer steps, minibatches, chunks.
 
-A sequence is walked through in chunks of `context_length`, the memory carried from one to the next
-and detached (truncated backpropagation through time). The gradients of all chunks of all
-minibatches of a step (`plan.py`) add up to the gradient of the mean over its steps in time. With
-several learners each has its part of every step; only the step's last chunk sends gradients, those
-of all chunks before included.
+A sequence is processed in chunks of `context_length`; the memory is carried from one chunk to the
+next and detached (truncated backpropagation through time). The gradients of all chunks of all
+minibatches of an optimizer step (`plan_steps`) add up to the gradient of the mean over its
+environment steps. With several learners, each has its part of every optimizer step, and the
+accumulated gradients are exchanged only in the last chunk.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ from rllib_minestudio.algorithms.options import PPOOptions
 from rllib_minestudio.foundation.episode_seeds import derived_seed
 
 LearnFromChunk = Callable[[TrainingBatch, dict[str, Any]], Tensor]
-"""(chunk, outputs of `forward_train`) -> its part of the loss, without gradient. Adds the chunk's
-gradients to those accumulated so far."""
+"""(chunk, outputs of `forward_train`) -> the chunk's loss, without gradient. Accumulates the
+chunk's gradients."""
 
 
 class Prepared(NamedTuple):
     """An iteration, ready to be trained on.
 
     Attributes:
-        sequences: This learner's; equally many for every learner.
-        targets: What they are trained towards.
-        knows_prior: Whether the KL term can be computed for a version of the prior's weights;
-            None without a prior.
+        sequences: This learner's sequences; every learner has equally many.
+        targets: Their targets.
+        knows_prior: Returns whether the KL term can be computed for a version of the prior's
+            weights; None without a prior.
     """
 
     sequences: SequenceBatch
@@ -68,12 +68,13 @@ class TrainingPass:
 
     Args:
         module: A `RecurrentRLModule`, or its distributed wrapper if there are several learners.
-        options: Sizes of everything.
-        stream: Brings minibatches to the module's device.
+        options: The algorithm's options.
+        stream: Moves minibatches to the module's device.
         gradient_step: Steps the optimizer.
         peers: The learners that train together.
-        seed: Of the order of sequences, together with the iteration; the same for all learners.
-        cloning: Adds the loss of demonstrations to each minibatch's, or None.
+        seed: Determines the order of sequences, together with the iteration; the same for all
+            learners.
+        cloning: Adds a loss on demonstrations to each minibatch's, or None.
     """
 
     def __init__(
@@ -105,14 +106,14 @@ class TrainingPass:
         *,
         iteration: int,
     ) -> None:
-        """All epochs of an iteration.
+        """Run all epochs of an iteration.
 
         Args:
-            prepared: What to train on.
+            prepared: The iteration to train on.
             learn: Called for each chunk.
-            collected: Takes the losses and what became of the steps.
-            iteration: Iterations finished so far. Its orders depend on it and the seed alone, so
-                that a resumed run draws those that come next.
+            collected: Receives the losses and the outcome of the steps.
+            iteration: The number of finished iterations. The order of sequences depends only on it
+                and the seed, so that a resumed run continues with the orders that come next.
         """
         options, targets = self._options, prepared.targets
         mine = targets.usable_b.tolist(), int(targets.nonfinite_b.sum())
@@ -138,8 +139,8 @@ class TrainingPass:
         """Draw an order of all learners' sequences, and split it into optimizer steps.
 
         Args:
-            usable: Of each learner's sequences, in the order in which one learner would have them.
-            generator: The same for all learners.
+            usable: Whether each sequence of each learner is usable.
+            generator: In the same state for all learners.
         """
         options, here = self._options, len(usable[0])
         places = torch.randperm(len(usable) * here, generator=generator).tolist()
@@ -164,7 +165,7 @@ class TrainingPass:
     def _minibatch(
         self, prepared: Prepared, step: PlannedStep, indices: Sequence[int]
     ) -> TrainingBatch:
-        """Stack one minibatch in the host's memory; without indices, one that does not count."""
+        """Stack one minibatch in host memory; without indices, one whose steps do not count."""
         targets = prepared.targets
         at = list(indices) or [0]
         sequences = prepared.sequences.select(at)
@@ -193,7 +194,7 @@ class TrainingPass:
             value_target=targets.value_target_bt[at],
             **prior,
         )
-        # The sequence that stands in for an empty minibatch may hold numbers that are not finite.
+        # The placeholder sequence of an empty minibatch may hold NaN or infinite numbers.
         return minibatch if indices else minibatch.map(torch.zeros_like)
 
     def _step(
@@ -203,7 +204,7 @@ class TrainingPass:
         learn: LearnFromChunk,
         collected: IterationMetrics,
     ) -> None:
-        """One optimizer step on the mean gradient over its sequences."""
+        """Take one optimizer step on the mean gradient over its sequences."""
         count = len(step.minibatches)
         losses: list[Tensor] = []
         for i in range(count):
@@ -213,7 +214,7 @@ class TrainingPass:
                 losses += parts.values()
                 collected.add({name: part / count for name, part in parts.items()})
             self._minibatches.add()
-            # Not given a name here, which would keep it in memory while the next one is prepared.
+            # A local name would keep the minibatch in memory while the next one is prepared.
             losses += self._accumulate(
                 next(minibatches), learn, collected, synchronise=i == count - 1
             )
@@ -232,17 +233,17 @@ class TrainingPass:
         *,
         synchronise: bool,
     ) -> list[Tensor]:
-        """Add one minibatch's gradients to those accumulated so far.
+        """Accumulate the gradients of one minibatch.
 
         Args:
             minibatch: Whole sequences.
             learn: Called for each chunk.
-            collected: Takes the losses.
-            synchronise: Whether its last chunk ends the step, and so averages the gradients over
-                the learners.
+            collected: Receives the losses.
+            synchronise: Whether the minibatch's last chunk is the last of the optimizer step, and
+                so averages the gradients over the learners.
 
         Returns:
-            The losses, without gradient.
+            The chunks' losses, without gradient.
         """
         losses: list[Tensor] = []
         state = minibatch.state_in
@@ -257,24 +258,22 @@ class TrainingPass:
         return losses
 
     def _synchronised(self, synchronise: bool) -> AbstractContextManager[None]:
-        """Forward and backward in here average gradients over the learners, or do not."""
+        """Return a context in which backward averages gradients over the learners, or does not."""
         if synchronise or self._peers.count == 1:
             return nullcontext()
         return self._module.no_sync()
 
 
 def _known(version_bt: Tensor, knows: Callable[[int], bool]) -> Tensor:
-    """Where a version of the prior is known, float32 of the same shape."""
+    """Return 1 where the prior's version is known, else 0; float32 of the same shape."""
     versions = version_bt.numpy()
     known = {version: knows(version) for version in np.unique(versions).tolist()}
     return torch.from_numpy(np.vectorize(known.__getitem__, otypes=[np.float32])(versions))
 
 
-# -------------------------------------------------------- which sequences make which optimizer step
-# A pure function, the same for every learner.
-#
-# An iteration is split into as few steps as `gradient_accumulation` allows, and all of them are of
-# nearly equal size, whatever does not divide or had to be left out: a last step that averaged over
+# --------------------------------------------------- the assignment of sequences to optimizer steps
+# An iteration is split into as few steps as `gradient_accumulation` allows, all of nearly equal
+# size, even if sequences do not divide evenly or had to be left out: a last step that averaged over
 # two sequences instead of ten would give each of them five times the weight of the others.
 
 
@@ -282,9 +281,9 @@ class PlannedStep(NamedTuple):
     """One learner's part of one optimizer step.
 
     Attributes:
-        minibatches: Sequences by index. Every learner has equally many minibatches; one that has
-            run out of sequences has empty ones.
-        num_sequences: Of all learners together.
+        minibatches: Indices of their sequences. Every learner has equally many minibatches; a
+            learner that runs out of sequences has empty ones.
+        num_sequences: Number of sequences of all learners together.
     """
 
     minibatches: list[list[int]]
@@ -299,22 +298,24 @@ def plan_steps(
     per_minibatch: int,
     accumulation: int,
 ) -> list[PlannedStep]:
-    """Split the sequences that can be trained on into optimizer steps.
+    """Split the usable sequences into optimizer steps.
 
-    A step holds the sequences that it would hold if one learner had them all.
+    A pure function with the same steps for every learner. A step holds the same sequences as if a
+    single learner had them all.
 
     Args:
-        order: The sequences of all learners in random order, each as (learner, index there); the
-            same for every learner.
-        num_learners: How many there are.
-        rank: Which of the learners this is.
-        per_minibatch: Sequences side by side in a learner's forward pass, at most.
-        accumulation: Minibatches per step, of all learners together, at most, if each holds its
-            share of the step. Who holds more may need more minibatches; the others get empty ones.
+        order: The sequences of all learners in random order, as (learner, index in the learner);
+            the same for every learner.
+        num_learners: The number of learners.
+        rank: This learner's rank.
+        per_minibatch: Maximum number of sequences in a learner's forward pass.
+        accumulation: Maximum number of minibatches per step, of all learners together, if every
+            learner holds an equal share of the step. A learner that holds more may need more
+            minibatches; the others then get empty ones.
 
     Returns:
-        ceil(minibatches / accumulation) steps, whose sizes differ by one sequence at most. Step s
-        takes every n-th sequence, beginning with the s-th, for n steps.
+        n = ceil(minibatches / accumulation) steps, whose sizes differ by at most one sequence. Step
+        s takes every n-th sequence, beginning with the s-th.
     """
     num_steps = math.ceil(math.ceil(len(order) / per_minibatch) / accumulation)
     steps = []
@@ -330,28 +331,27 @@ def plan_steps(
     return steps
 
 
-# --------------------------------------------------------- what the learner reports of an iteration
-# `docs/metrics.md` explains every name.
-#
-# Scalars are collected as tensors and read once, at the end, so that a GPU is waited for only then.
-# Where a number is about the whole iteration it is made from the sums of all learners.
+# ------------------------------------------------------------ the learner's metrics of an iteration
+# docs/metrics.md explains every name. Scalars are collected as tensors and read once, at the end,
+# so that the host waits for a GPU only then. Numbers about the whole iteration are computed from
+# the sums of all learners.
 
 STALENESS_BUCKETS = 8
-"""Staleness from this on is counted together in the histogram."""
+"""The histogram counts all staleness of at least this in one bucket."""
 
 RLLIB_NAMES = {
     "explained_variance": "vf_explained_var",
     "gradient_norm": "gradients_default_optimizer_global_norm",
     "approximate_kl": "mean_kl_loss",
 }
-"""Our name -> the name of the same number in RLlib's PPO, under which it is reported as well."""
+"""Our name -> the name of the same number in RLlib's PPO, under which it is also reported."""
 
 
 class IterationMetrics:
     """Collects the numbers of one iteration.
 
-    Losses are collected minibatch by minibatch, and count only if their optimizer step is taken. So
-    the NaN of a skipped step does not spoil the means of the others.
+    Losses are collected minibatch by minibatch, and only count if their optimizer step is taken, so
+    that the NaN of a skipped step does not spoil the means.
 
     Args:
         peers: The learners that share the iteration.
@@ -376,11 +376,11 @@ class IterationMetrics:
             self.seconds[stage] += time.perf_counter() - started
 
     def add(self, parts: Tensors) -> None:
-        """Collect a chunk's parts of means over the optimizer step; scalars."""
+        """Add a chunk's parts of means over the optimizer step, as scalars."""
         self._pending.append(parts)
 
     def finish_step(self, *, taken: bool, gradient_norm: Tensor, minibatches: int) -> None:
-        """Keep what was collected since the last step, or drop it if the step was not taken."""
+        """Keep what was added since the last step, or drop it if the step was not taken."""
         if taken:
             self.add({"gradient_norm": gradient_norm})
             for parts in self._pending:
@@ -392,7 +392,7 @@ class IterationMetrics:
         self._pending.clear()
 
     def add_targets(self, targets: Targets) -> None:
-        """Add mean and deviation of the values, their targets and the importance weights."""
+        """Add mean and standard deviation of values, value targets and importance weights."""
         usable, total = targets.usable_bt, self._peers.total
         for name, tensor in (
             ("value", targets.value_bt),
@@ -409,7 +409,7 @@ class IterationMetrics:
         )
 
     def add_staleness(self, staleness: Sequence[int]) -> None:
-        """How many versions of weights lie between acting and training, for each fragment."""
+        """Add the staleness of each fragment."""
         everywhere = list(chain.from_iterable(self._peers.gather(list(staleness))))
         if not everywhere:
             return
@@ -420,12 +420,7 @@ class IterationMetrics:
             self.scalars[f"staleness_histogram/{bucket}"] = histogram[bucket] / len(everywhere)
 
     def log_to(self, metrics: MetricsLogger, *, steps: int) -> None:
-        """Hand the iteration's numbers to RLlib; the one place where the device is waited for.
-
-        Args:
-            metrics: The learner's.
-            steps: Environment steps that were trained on, of this learner.
-        """
+        """Log the iteration's numbers, and the environment steps that this learner trained on."""
         for name, scalar in self._results().items():
             metrics.log_value((DEFAULT_MODULE_ID, name), scalar, window=1)
         for name, count in self.counts.items():
@@ -436,7 +431,7 @@ class IterationMetrics:
         )
 
     def _results(self) -> dict[str, float]:
-        """All scalars, losses as means over the optimizer steps. Waits for the device."""
+        """Return all scalars, losses as means over the optimizer steps. Waits for the device."""
         means = {
             name: float(torch.stack(parts).sum()) / self._steps[name]
             for name, parts in self._sums.items()

@@ -1,1 +1,1 @@
-"""Experience on its way to the learner and weights on their way back, whatever fails meanwhile."""
+"""Moving experience to the learner and weights back to the env runners, despite failures."""

@@ -1,8 +1,8 @@
-"""Where the training loop gets its batches from: an env runner in this process, or remote ones.
+"""The source of the training loop's batches: an env runner in this process, or remote ones.
 
-Both keep what was played in a replay buffer in this process, and hand out samples of it.
-`LocalExperience` plays when the buffer holds too little. `RemoteExperience`
-(`remote_experience.py`) keeps remote runners playing all the time.
+Both kinds keep fragments in a replay buffer in this process, and return samples from it.
+`LocalExperience` plays when the buffer holds too few fragments. `RemoteExperience` keeps remote
+runners playing continuously.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ Metrics = dict[tuple[str, ...], float]
 
 
 class Experience(ABC):
-    """Gets fragments played, and hands out batches of those that may be trained on.
+    """Has fragments played, and returns batches of those that may be trained on.
 
     Args:
-        limits: Of the replay buffer.
-        capacity: Fragments that the buffer holds at most.
-        on_report: Gets the report of every rollout.
+        limits: Limits of the replay buffer.
+        capacity: Maximum number of fragments in the buffer.
+        on_report: Called with the report of every rollout.
         starts: Where env runners begin.
-        seed: Of the order in which fragments are sampled.
+        seed: Determines the order in which fragments are sampled.
 
     Attributes:
         replay_buffer: Fragments, or references to fragments in Ray's object store.
@@ -78,19 +78,16 @@ class Experience(ABC):
     # ---------------------------------------------------------------- batches
 
     def sample(self, count: int, iteration: int) -> list[SampledFragment[Any]]:
-        """A batch for an iteration, as soon as there are enough fragments for it."""
+        """Return a batch for an iteration, as soon as there are enough fragments."""
         while (available := self.replay_buffer.available()) < count:
             reporting.stage("collecting: fragment", available, count, self.players)
             self._play()
         return self.replay_buffer.sample(count, iteration=iteration)
 
     def sample_ahead(self, count: int, iteration: int, lead: int) -> list[SampledFragment[Any]]:
-        """A batch for a later iteration; empty if there are too few fragments.
+        """Return a batch for a later iteration; empty if there are too few fragments.
 
-        Args:
-            count: Fragments.
-            iteration: The later one.
-            lead: How many versions later the weights will be then.
+        `lead` is by how many versions the weights will have advanced by then.
         """
         enough = self.replay_buffer.available(lead) >= count
         if not enough:
@@ -98,80 +95,77 @@ class Experience(ABC):
         return self.replay_buffer.sample(count, iteration=iteration, lead=lead)
 
     def discard_unreadable(self, samples: Sequence[SampledFragment[Any]]) -> None:
-        """Forget those samples whose data were lost with the node that held them."""
+        """Remove samples whose data were lost with their node from the buffer."""
         lost = _unreadable([sample.payload for sample in samples])
         self.replay_buffer.discard({s.sequence for s in samples if s.payload in lost})
 
     @abstractmethod
     def _play(self) -> None:
-        """Add fragments to the replay buffer, or wait a moment for some."""
+        """Add fragments to the replay buffer, or wait a short time for some."""
 
     @property
     def players(self) -> Sequence[Any]:
-        """The actors that play; none if this process does."""
+        """The actors that play; empty if this process plays itself."""
         return ()
 
     @property
     def meanwhile(self) -> Callable[[float], None] | None:
-        """What the learner's caller is to call while a learner trains; None for nothing."""
+        """A function to call repeatedly while a learner trains, or None."""
         return None
 
     # ---------------------------------------------------------------- weights
 
     @abstractmethod
     def publish(self, version: int, module_state: Any) -> None:
-        """Give new weights to the runners, and their version to the buffer."""
+        """Pass new weights to the runners, and their version to the buffer."""
 
     @abstractmethod
     def bring_up_to_date(self, runner: Any) -> None:
-        """Load the weights published last into the env runner of this process."""
+        """Load the weights published last into this process's env runner."""
 
     @abstractmethod
     def published(self) -> Any:
-        """The state of the module that was published last."""
+        """Return the module state that was published last."""
 
     @abstractmethod
     def set_prior(self, weights: PriorWeights) -> None:
-        """Give the prior's weights to the runners, together with the next `publish`."""
+        """Pass the prior's weights to the runners, together with the next `publish`."""
 
     # ---------------------------------------------------------------- the run
 
     def go_on_from(self, progress: dict[str, Any] | None) -> None:
-        """Discard everything that was played: training goes on from another state.
+        """Discard all fragments, because training continues from a restored state.
 
         Args:
-            progress: That of the env runners in this state, as `RolloutStarts.get_state` told it;
-                None if the checkpoint does not say: then they play on.
+            progress: The env runners' progress in that state, as from `RolloutStarts.get_state`.
+                None if the checkpoint has none: the runners then continue where they are.
         """
         self.replay_buffer.clear()
         if progress is not None:
             self.starts.set_state(progress)
 
     def take_restored(self) -> list[int]:
-        """Indices of the env runners that are back since the last call."""
+        """Return the indices of env runners that came back since the last call."""
         return []
 
     def metrics(self) -> Metrics:
-        """Metrics of the runners and of the buffer."""
+        """Return metrics of the buffer, and of remote runners."""
         return in_group(REPLAY_BUFFER_RESULTS, self.replay_buffer.metrics())
 
     @abstractmethod
     def stop(self) -> None:
-        """End what this object has started."""
+        """Stop everything that this object has started."""
 
 
 class LocalExperience(Experience):
-    """Experience of an env runner in this process, which plays when it is needed.
+    """Experience of an env runner in this process, which plays on demand.
+
+    Arguments that are not listed are as in `Experience`.
 
     Args:
         runner: The env runner.
-        limits: Of the replay buffer.
-        capacity: Fragments that the buffer holds at most.
-        on_report: Gets the report of every rollout.
-        starts: Where the env runner begins.
-        has_local_learner: Whether the learner is in this process as well; otherwise fragments go
+        has_local_learner: Whether the learner is also in this process; otherwise fragments are put
             into the object store.
-        seed: Of the order in which fragments are sampled.
     """
 
     def __init__(
@@ -201,36 +195,36 @@ class LocalExperience(Experience):
             )
 
     def publish(self, version: int, module_state: Any) -> None:
-        """Load the weights."""
+        """Load the weights into the env runner."""
         self.replay_buffer.set_version(version)
         self._runner.set_state({COMPONENT_RL_MODULE: module_state, WEIGHTS_SEQ_NO: version})
 
     def bring_up_to_date(self, runner: Any) -> None:
-        """Nothing to do: the env runner of this process is the one that plays."""
+        """Do nothing: the env runner of this process is the one that plays."""
 
     def published(self) -> Any:
-        """The state of the module in the env runner, which `publish` loads."""
+        """Return the state of the env runner's module, which `publish` loads."""
         return self._runner.module.get_state()
 
     def set_prior(self, weights: PriorWeights) -> None:
-        """Load the prior's weights."""
+        """Load the prior's weights into the env runner."""
         self._runner.set_prior(weights)
 
     def stop(self) -> None:
-        """Nothing was started."""
+        """Do nothing: nothing was started."""
 
 
 def in_group(group: str, values: dict[str, Any]) -> Metrics:
-    """Metrics under the name of their group."""
+    """Prefix metrics with the name of their group."""
     return {(group, name): value for name, value in values.items()}
 
 
 def _unreadable(references: Sequence[ray.ObjectRef]) -> set[ray.ObjectRef]:
-    """Those whose data were lost, found without fetching what is large."""
+    """Return the references whose data were lost, without fetching large objects."""
     located = get_object_locations(list(references))
     lost = set()
     for reference in references:
-        # An object that lies nowhere was lost, or is so small that this process holds it itself.
+        # An object without a location was lost, or is so small that this process holds it itself.
         if not located.get(reference, {}).get("node_ids"):
             try:
                 ray.get(reference)
@@ -239,19 +233,19 @@ def _unreadable(references: Sequence[ray.ObjectRef]) -> set[ray.ObjectRef]:
     return lost
 
 
-# ---------------------------- experience of env runners in other processes, which play all the time
-# The fragments stay in Ray's object store, on the node they were played on. This process owns them,
-# as results of its rollout calls, and keeps their references in its replay buffer: neither the
-# death of the runner that made a fragment nor a full buffer elsewhere takes it away while it is
-# held here, and dropping the reference frees its memory. Only the loss of its node loses it.
+# ---------------------------------------- experience of remote env runners, which play continuously
+# The fragments stay in Ray's object store, on the node where they were played. This process owns
+# them, as results of its rollout calls, and keeps their references in its replay buffer: a fragment
+# survives the death of the runner that played it, and dropping the reference frees its memory. It
+# is lost only if its node is lost.
 
 LOOK_EVERY = 500
-"""Fragments after which it is looked at how many were played in vain."""
+"""Number of fragments after which to check how many were wasted."""
 MUCH = 0.1
-"""A greater share of them is told."""
+"""If more than this share was wasted, a warning is logged."""
 
 HARVEST_WITHIN_S = 0.5
-"""How long to wait at most for the next rollout before looking at everything else again."""
+"""How long to wait for the next rollout before checking everything else again."""
 
 _logger = logging.getLogger(__name__)
 
@@ -259,18 +253,13 @@ _logger = logging.getLogger(__name__)
 class RemoteExperience(Experience):
     """Experience of remote env runners.
 
-    They wait if the buffer is full, if no staleness is allowed, or if they are ahead of the
-    learner: see `Lead`.
+    They wait if the buffer is full, if no staleness is allowed, or if they are too far ahead of the
+    learner (see `Lead`). Arguments that are not listed are as in `Experience`.
 
     Args:
-        requests: The calls to them.
-        limits: Of the replay buffer.
-        capacity: Fragments that the buffer holds at most.
-        on_report: Gets the report of every rollout.
-        starts: Where env runners begin.
+        requests: The calls to the env runners.
         fragments_per_iteration: As in the config.
         max_restarts_per_hour: As in the config.
-        seed: Of the order in which fragments are sampled.
     """
 
     def __init__(
@@ -285,7 +274,7 @@ class RemoteExperience(Experience):
         max_restarts_per_hour: int,
         seed: int = 0,
     ) -> None:
-        """Start the actor that hands out weights; playing begins with the first sample."""
+        """Start the weights actor; the runners start playing with the first `sample`."""
         super().__init__(limits, on_report, capacity=capacity, starts=starts, seed=seed)
         self.requests = requests
         self.weights = WeightsPublisher(max_restarts_per_hour)
@@ -294,22 +283,21 @@ class RemoteExperience(Experience):
         self._lead = Lead(fragments_per_iteration, limits.max_staleness, step=requests.num_envs)
         self._version = self._number_here = self._unreachable = 0
         self._waste = Waste()
-        # If no staleness is allowed, runners wait for the weights: no fragment may be of two
-        # versions.
+        # Without staleness, runners wait for new weights, so that no fragment spans two versions.
         self._aligned = limits.max_staleness == 0
 
     @property
     def players(self) -> list[Any]:
-        """The env runners that are well."""
+        """The env runners that are not lost."""
         return self.requests.actors()
 
     @property
     def meanwhile(self) -> Callable[[float], None]:
-        """Receive finished rollouts and send new calls; called with the seconds this may take."""
+        """Receives finished rollouts and sends new calls, within the given seconds."""
         return self._exchange
 
     def publish(self, version: int, module_state: Any) -> None:
-        """Announce the weights, from where runners pull them."""
+        """Announce the weights, which the runners pull."""
         self._version = version
         self.replay_buffer.set_version(version)
         self._waste.look_at(self.replay_buffer.counts)
@@ -317,33 +305,33 @@ class RemoteExperience(Experience):
         self.weights.publish(version, {COMPONENT_RL_MODULE: module_state, WEIGHTS_SEQ_NO: version})
 
     def bring_up_to_date(self, runner: Any) -> None:
-        """Load what was published since the last call; this process plays nothing."""
+        """Load new weights into this process's env runner, which does not play."""
         newest = self.weights.newest(self._number_here)
         if newest is not None:
             runner.set_state(newest.state)
             self._number_here = newest.number
 
     def published(self) -> Any:
-        """The state of the module that the runners pull."""
+        """Return the module state that the runners pull."""
         newest: Any = self.weights.newest(0)  # setup publishes, so there is one
         return newest.state[COMPONENT_RL_MODULE][DEFAULT_MODULE_ID]
 
     def set_prior(self, weights: PriorWeights) -> None:
-        """Put the weights where the runners pull them from."""
+        """Provide the prior's weights for the runners to pull."""
         self.weights.set_prior(weights)
 
     def go_on_from(self, progress: dict[str, Any] | None) -> None:
-        """Empty the buffer, and discard what is being played; see `Experience.go_on_from`."""
+        """Also discard what is being played; see `Experience.go_on_from`."""
         self.requests.make_void()
         super().go_on_from(progress)
 
     def take_restored(self) -> list[int]:
-        """Indices of the runners that are back."""
+        """Return the indices of runners that came back since the last call."""
         restored, self.requests.restored = self.requests.restored, []
         return restored
 
     def metrics(self) -> Metrics:
-        """Metrics of the buffer, of the runners, and of the weights' actor."""
+        """Return metrics of the buffer, the runners, and the weights actor."""
         rollouts = {
             "rollouts_lost": self.requests.lost_calls,
             "rollouts_void": self.requests.void_calls,
@@ -361,7 +349,7 @@ class RemoteExperience(Experience):
         }
 
     def stop(self) -> None:
-        """End the runners and the weights' actor."""
+        """Stop the runners and the weights actor."""
         self.requests.stop()
         self.weights.stop()
 
@@ -372,8 +360,8 @@ class RemoteExperience(Experience):
         """Send calls and receive finished rollouts, waiting up to `seconds` for one.
 
         Args:
-            seconds: At most.
-            learner_waits: Whether the learner found too little in the buffer, and waits for more.
+            seconds: Maximum time to wait.
+            learner_waits: Whether the learner is waiting, because the buffer holds too little.
         """
         self._send(learner_waits=learner_waits)
         for report, references in self.requests.harvest(seconds):
@@ -381,8 +369,8 @@ class RemoteExperience(Experience):
             self._on_report(report)
             self._unreachable += not report.weights_reachable
             for reference, (key, version) in zip(references, report.fragments, strict=True):
-                # A newer version than the present one is of a rollout that was begun before a
-                # rollback and held back until after it.
+                # A version newer than the current one is from a rollout that was begun before a
+                # rollback and arrived after it.
                 if version <= self._version:
                     self.replay_buffer.add(reference, key=key, weights_version=version)
         lacks = not self._aligned and self.replay_buffer.available() < self._count
@@ -397,23 +385,23 @@ class RemoteExperience(Experience):
         room = self.replay_buffer.max_fragments - held - coming
         room = min(room, math.ceil(max(0, missing) / self._num_envs) * self._num_envs)
         if learner_waits and not coming:
-            room = max(room, self._num_envs)  # the buffer is full, but of what cannot be sampled
+            room = max(room, self._num_envs)  # the buffer is full of what cannot be sampled
         source = self.weights.source()
         self.requests.send(source, self.starts, room=room, aligned=self._aligned)
 
 
 class Lead:
-    """How many fragments may lie ready, never sampled, or be on their way.
+    """How many fragments may be unused in the buffer or under way.
 
-    While the learner trains on an iteration's fragments, an iteration more is enough, if it does
-    not have to wait afterwards: what is played later is played with newer weights. If it waits,
-    runners get further ahead, up to where fragments would be too stale before their turn: those
-    that begin now behind `max_staleness` iterations' others.
+    While the learner trains on one iteration, one more iteration of fragments is enough, if the
+    learner does not have to wait afterwards: what is played later is played with newer weights. If
+    it waits, the lead grows, up to the point where fragments would become too stale before they are
+    trained on: those of `max_staleness` iterations.
 
     Args:
-        count: Fragments of an iteration.
+        count: Fragments per iteration.
         max_staleness: As in the config.
-        step: Fragments by which the lead changes from iteration to iteration.
+        step: Number of fragments by which the lead changes per iteration.
     """
 
     def __init__(self, count: int, max_staleness: int, *, step: int) -> None:
@@ -423,28 +411,28 @@ class Lead:
         self._waited = False
 
     def allowed(self, learner_waits: bool) -> int:
-        """Fragments; noticed is whether the learner waits, after having found too few."""
+        """Return the allowed number of fragments, and note whether the learner waits."""
         self._waited |= learner_waits
-        # It trains at once on what it waits for, so an iteration more is not too stale. It is not
-        # to wait for the slowest runner, or for one that hangs, while others idle: a rollout more.
+        # A waiting learner trains immediately on what arrives, so one more iteration is not too
+        # stale. One more rollout, so that no runner idles while it waits for a slow or hung one.
         return self._most + self._least + self._step if learner_waits else self._fragments
 
     def follow(self) -> None:
-        """Follow what the last iteration showed; it is over."""
+        """Adapt the lead at the end of an iteration."""
         change = self._step if self._waited else -self._step
         self._fragments = min(max(self._fragments + change, self._least), self._most)
         self._waited = False
 
 
 class Waste:
-    """Tells once if much of what is played is never trained on."""
+    """Warns once if many of the played fragments are never trained on."""
 
     def __init__(self) -> None:
         self._seen = BufferCounts()
         self._told = False
 
     def look_at(self, counts: BufferCounts) -> None:
-        """Compare the counts with those of some hundred fragments ago."""
+        """Compare the counts with those at the last check, if enough fragments were added."""
         added = counts.added - self._seen.added
         never_sampled = counts.never_sampled - self._seen.never_sampled
         if self._told or added < LOOK_EVERY:
@@ -453,10 +441,10 @@ class Waste:
         if never_sampled > MUCH * added:
             self._told = True
             _logger.warning(
-                "Of the last %d fragments that env runners handed in, %d were dropped without "
-                "being trained on, as they had become too stale (max_staleness) before their turn "
-                "or found no room (max_fragments). Fewer environments would train as much, or "
-                "shorter fragments, or more fragments_per_iteration or max_staleness.",
+                "Of the last %d fragments from env runners, %d were dropped without being trained "
+                "on, because they had become too stale (max_staleness) or found no room "
+                "(max_fragments). Use fewer environments, which would train as much, or shorter "
+                "fragments, or raise fragments_per_iteration or max_staleness.",
                 added,
                 never_sampled,
             )

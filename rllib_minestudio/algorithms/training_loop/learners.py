@@ -1,9 +1,8 @@
-"""The learner group as the training loop sees it: it updates, may be lost, and is rebuilt.
+"""The learner group as seen by the training loop: it updates, may be lost, and is rebuilt.
 
-After an update (each, by default) a remote learner's whole state (weights, optimizer, value
+After every update (by default), a remote learner's complete state (weights, optimizer, value
 statistics, prior) is fetched into the object store of this node. If a learner dies or hangs, the
-group is built anew from the newest of these states, and the update that was under way is done
-again.
+group is rebuilt from the newest of these states, and the update under way is repeated.
 """
 
 from __future__ import annotations
@@ -37,24 +36,24 @@ Result = TypeVar("Result")
 State = dict[str, Any]
 
 START_AT_LEAST_S = 300.0
-"""New learners may take as long to start as an update may take, but at least this long."""
+"""New learners may take as long to start as an update, but at least this long."""
 
 MAX_FAILED_STARTS = 3
-"""So many starts in a row without a learner end the run, because the next would fail as well."""
+"""This many failed starts in a row end the run, because the next would fail as well."""
 
 
 class Learners:
-    """Updates, also in the background, with a deadline for learners in other processes.
+    """Runs updates, optionally in the background, and replaces remote learners that are lost.
 
     Args:
         group: RLlib's learner group, freshly built.
-        state_interval: Updates between two states that a rebuild may go back to.
-        timeout_s: How long an update, or anything else asked of a remote learner, may take.
-        max_restarts_per_hour: How often the group may be rebuilt.
+        state_interval: Number of updates between saved states.
+        timeout_s: How long an update, or any other call to a remote learner, may take.
+        max_restarts_per_hour: How often the group may be rebuilt within an hour.
 
     Attributes:
-        group: RLlib's learner group; another object after a rebuild.
-        start_within_s: How long new learners may take to be built.
+        group: RLlib's learner group; a new object after a rebuild.
+        start_within_s: How long new learners may take to start.
     """
 
     def __init__(
@@ -75,7 +74,7 @@ class Learners:
         self._starts = FailureBudget(
             "Starting learners in place of lost ones",
             PartLostError,
-            advice="See whether the cluster still has the CPUs and GPUs they ask for.",
+            advice="Check whether the cluster still has the CPUs and GPUs they need.",
             max_in_a_row=MAX_FAILED_STARTS - 1,
         )
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="learner")
@@ -83,7 +82,7 @@ class Learners:
         self._newer_state: Future[State] | None = None
         self.remember()
 
-    # ---------------------------------------------------------------- what the loop asks for
+    # ---------------------------------------------------------------- calls of the training loop
 
     def update(
         self,
@@ -96,7 +95,7 @@ class Learners:
         Args:
             payloads: Fragments, or references to them.
             timesteps: For `MineStudioPPOLearner.update`.
-            meanwhile: Called again and again while a learner trains, with the seconds it may take.
+            meanwhile: Called repeatedly while a learner trains, with the seconds it may take.
                 Without it, a learner in this process trains in this thread.
 
         Returns:
@@ -104,7 +103,7 @@ class Learners:
 
         Raises:
             FragmentsLostError: If no fragment can be read because their nodes are gone. The
-                learners are as they were before.
+                learners are unchanged.
             PartLostError: If learners are lost too often.
         """
         if self.group.is_local:
@@ -127,14 +126,14 @@ class Learners:
         return results
 
     def prefetch(self, payloads: Sequence[Any]) -> None:
-        """Let learners fetch a batch while they train on another; call it before that `update`."""
+        """Let learners fetch the next batch during the current `update`; call this before it."""
         if self.group.is_local:
             self.group._learner.prefetch(training_data=_training_data(payloads))
         else:
             self._calls("prefetch", payloads)
 
     def weights(self) -> State:
-        """What env runners need: the module's state, and the version of the weights."""
+        """Return the module's state and its version, for env runners."""
         components = dict(components=COMPONENT_RL_MODULE, inference_only=True)
         if self.group.is_local:
             return self.group._learner.get_state(**components)
@@ -143,13 +142,13 @@ class Learners:
         )
 
     def prior_weights(self) -> PriorWeights | None:
-        """What env runners need of the prior; None without one."""
+        """Return the prior's weights for env runners; None without a prior."""
         if self.group.is_local:
             return self.group._learner.prior_weights()
         return self._insist(lambda: self._all([self.group._workers[0].prior_weights.remote()])[0])
 
     def remember(self) -> None:
-        """Fetch the state that a rebuild goes back to; to be called after every change."""
+        """Fetch the state from which the group is rebuilt; call it after every change."""
         if self.group.is_remote:
             self._settle()
             self._updates_since_state = 0
@@ -166,12 +165,12 @@ class Learners:
             )
 
     def metrics(self) -> dict[tuple[str, ...], float]:
-        """Rebuild by cause."""
+        """Return the number of rebuilds by cause."""
         restarts = restart_metrics("learner", self.failures)
         return {(RESTARTS, name): count for name, count in restarts.items()}
 
     def stop(self) -> None:
-        """End remote learners at once, and the thread."""
+        """Kill remote learners, and end the thread."""
         if self.group.is_remote:
             end_group(self.group)
         self._thread.shutdown(wait=False, cancel_futures=True)
@@ -213,7 +212,7 @@ class Learners:
         return results_of(calls, self.group._workers, self._timeout_s, meanwhile)
 
     def _insist(self, ask: Callable[[], Result]) -> Result:
-        """Ask, and rebuild the group and ask again while a learner is lost over it."""
+        """Call `ask`; if a learner is lost, rebuild the group and call it again."""
         is_lost = False
         while True:
             try:
@@ -232,11 +231,11 @@ class Learners:
                 logger.warning("%s", what)
 
     def _rebuild(self) -> None:
-        """Replace the group by one that goes on from the newest state.
+        """Replace the group by one that continues from the newest state.
 
         Raises:
-            LearnerLostError: If a new learner died or hung, too.
-            PartLostError: If no new ones came up, several times in a row.
+            LearnerLostError: If a new learner died or hung too.
+            PartLostError: If new learners failed to start several times in a row.
         """
         end_group(self.group)
         self._settle()
@@ -252,9 +251,9 @@ class Learners:
         self._all([worker.set_state.remote(state) for worker in self.group._workers])
 
     def _settle(self) -> None:
-        """Take over the state fetched last, if it arrived."""
+        """Keep the state fetched last, if it has arrived."""
         if self._newer_state is not None:
-            # If its learner was lost before it had answered, the state before it counts.
+            # If the learner was lost before it answered, the previous state is kept.
             with suppress(RayError, FutureTimeoutError):
                 self._state = self._newer_state.result(self._timeout_s)
             self._newer_state = None
@@ -266,21 +265,17 @@ def _training_data(payloads: Sequence[Any]) -> TrainingData:
     return TrainingData(episodes=list(payloads))
 
 
-# ----------- waiting for what remote learners answer, in time, and telling a lost one from an error
+# ---------------------------- waiting for remote learners, and distinguishing lost ones from errors
 
 DEATH_SHOWS_WITHIN_S = 5.0
-"""A learner's connections break before Ray knows that it died; until then Ray waits for it."""
+"""A learner's connections break before Ray notices its death; how long to wait until it does."""
 
 TICK_S = 0.02
-"""How long to wait before looking again whether an update is done."""
+"""How long to wait between checks whether an update is done."""
 
 
 class LearnerLostError(Exception):
-    """A remote learner died or hung.
-
-    Args:
-        cause: `DIED` or `HUNG`.
-    """
+    """A remote learner died or hung; `cause` is `DIED` or `HUNG`."""
 
     def __init__(self, cause: str) -> None:
         super().__init__(cause)
@@ -293,18 +288,18 @@ def results_of(
     timeout_s: float,
     meanwhile: Callable[[float], Any] | None = None,
 ) -> list[Any]:
-    """The results of calls to learners, in time.
+    """Return the results of calls to learners, within a time limit.
 
     Args:
-        calls: One for each learner, or for some.
-        learners: All of them. If one dies, it may be another that fails, because it has lost its
+        calls: One call per learner, or to some of them.
+        learners: All learners. If one dies, another may raise the error, because it has lost its
             connection to the first.
         timeout_s: How long all calls together may take.
-        meanwhile: Called again and again while they run, with the seconds it may take.
+        meanwhile: Called repeatedly while they run, with the seconds it may take.
 
     Raises:
-        LearnerLostError: If one died or did not answer.
-        RayTaskError: If one raised an error of its own.
+        LearnerLostError: If a learner died or did not answer.
+        RayTaskError: If a learner raised an error itself.
     """
     deadline = time.monotonic() + timeout_s
     waiting = calls
@@ -337,15 +332,11 @@ def _one_died(learners: Sequence[Any]) -> bool:
     return False
 
 
-# starting learners in place of lost ones, which may be lost themselves before they have begun
+# ---------------------------------------------------------- starting learners in place of lost ones
 
 
 class NotStartedError(Exception):
-    """New learners did not come up.
-
-    Args:
-        cause: `DIED` or `HUNG`.
-    """
+    """New learners did not start; `cause` is `DIED` or `HUNG`."""
 
     def __init__(self, cause: str) -> None:
         super().__init__(cause)
@@ -353,14 +344,10 @@ class NotStartedError(Exception):
 
 
 def start_group_like(old: LearnerGroup, within_s: float) -> LearnerGroup:
-    """Start another group with the config of one that was lost.
-
-    Args:
-        old: The group, ended.
-        within_s: Seconds that the new learners may take to be built.
+    """Start a new group with the config of one that was lost and has been ended.
 
     Raises:
-        NotStartedError: They did not come up, and what there was of them is ended.
+        NotStartedError: If it did not start in time; any new actors are then killed.
     """
     group = LearnerGroup.__new__(LearnerGroup)
     others = _actors()
@@ -381,8 +368,8 @@ def start_group_like(old: LearnerGroup, within_s: float) -> LearnerGroup:
         _end(_actors() - others)
         raise NotStartedError(HUNG) from error
     except Exception as error:
-        # Whatever it says: the same config did build learners before. (One that dies makes Ray
-        # raise a TypeError, by `raise None`, and the others complain of their lost connection.)
+        # Any error counts, because the same config has built learners before. (If one dies, Ray
+        # raises a TypeError, by `raise None`, and the others report a lost connection.)
         _end(_actors() - others)
         raise NotStartedError(DIED) from error
     leave_at_exit(group)
@@ -390,9 +377,9 @@ def start_group_like(old: LearnerGroup, within_s: float) -> LearnerGroup:
 
 
 def leave_at_exit(group: LearnerGroup) -> None:
-    """Keep a group that is never shut down from shutting down while Python ends.
+    """Keep a group that is never shut down from shutting down when Python exits.
 
-    Its `__del__` would call its learners, for which Ray starts anew, and never comes to an end.
+    Its `__del__` would call its learners, for which Ray would start again and hang.
     """
 
     def leave(reference: weakref.ref[LearnerGroup]) -> None:
@@ -404,7 +391,7 @@ def leave_at_exit(group: LearnerGroup) -> None:
 
 
 def end_group(group: LearnerGroup) -> None:
-    """End the learners at once, also such as hang."""
+    """Kill the learners, including hung ones."""
     if not group._is_shut_down:
         _end(set(group._workers))
         group._backend_executor.shutdown(graceful_termination=False)
@@ -412,10 +399,10 @@ def end_group(group: LearnerGroup) -> None:
 
 
 def _actors() -> set[ActorHandle]:
-    """All actors that this process knows.
+    """Return the handles of all actors in this process.
 
-    Learners that have been created but not built are known to nobody but a local variable of Ray's
-    in a thread that waits for them.
+    Learners that were created but not built are referenced only by a local variable of Ray's, in a
+    thread that waits for them.
     """
     return {found for found in gc.get_objects() if issubclass(type(found), ActorHandle)}
 
@@ -425,31 +412,26 @@ def _end(actors: set[ActorHandle]) -> None:
         ray.kill(actor)
 
 
-# ------------------------------------- how the training system's parts fail, and how often they may
+# ---------------------------------------------------------- failures of the training system's parts
 
 HUNG = "hung"
 CAUSES = (DIED, HUNG)
 
 RESTARTS = "restarts"
-"""The metrics' group."""
+"""Group of the metrics."""
 
 
 def part_failures(part: str, max_per_hour: int) -> FailureBudget:
-    """Return the budget of a part's failures.
-
-    Args:
-        part: What the error calls it.
-        max_per_hour: Failures within an hour that are tolerated.
-    """
+    """Return the failure budget of a part, which is named in the error message."""
     return FailureBudget(
         f"The {part}",
         PartLostError,
-        advice="Ray's logs tell what ends it; often it is memory.",
+        advice="Ray's logs say what ended it; often it is a lack of memory.",
         max_per_hour=max_per_hour,
         option="max_restarts_per_hour",
     )
 
 
 def restart_metrics(part: str, failures: FailureBudget) -> dict[str, int]:
-    """Return a part's failures so far by cause; zeros too, so that columns do not come and go."""
+    """Return a part's failures by cause, including zeros, so that columns stay the same."""
     return {f"{part}_{cause}": failures.counts[cause] for cause in CAUSES}

@@ -1,10 +1,9 @@
-"""The replay buffer: which fragments may still be trained on, and which are next.
+"""The replay buffer: the fragments that may still be trained on, and the choice of the next ones.
 
-It holds payloads (fragments, or references to fragments in Ray's object store) together with
-their metadata, and knows nothing of either: a plain data structure that Ray, torch and the
-network need not be imported for.
+It is a plain data structure that holds payloads (fragments, or references to fragments in Ray's
+object store) with their metadata, without looking into them, and needs neither Ray nor torch.
 
-Fragments are handed out in *sequences* of `fragments_per_sequence` that follow each other in one
+Fragments are sampled in *sequences* of `fragments_per_sequence` consecutive fragments of one
 environment. A sequence grows fragment by fragment, and can be sampled once it is complete.
 """
 
@@ -22,25 +21,25 @@ from rllib_minestudio.foundation.options import broken_rule
 Payload = TypeVar("Payload")
 
 FragmentKey = tuple[str, int]
-"""Name of an environment, and which of its fragments: consecutive numbers are contiguous."""
+"""Name of an environment, and number of the fragment; consecutive numbers are contiguous."""
 
 
 @dataclass
 class BufferCounts:
-    """What became of every fragment that was ever added.
+    """Counts of what happened to all fragments ever added.
 
     At all times, added == occupancy + evicted + used_up + dropped_stale + dropped_unreadable
     + dropped_incomplete.
 
     Attributes:
-        added: Fragments handed to `add`.
-        sampled: Fragments handed out by `sample`, reuses counted.
-        evicted: Removed though still usable: the buffer was full, or cleared.
+        added: Fragments passed to `add`.
+        sampled: Fragments returned by `sample`, including reuses.
+        evicted: Removed although still usable, because the buffer was full or cleared.
         used_up: Removed because they had been sampled `max_reuse` times.
-        dropped_stale: Removed because the weights had moved on too far.
+        dropped_stale: Removed because they became too stale.
         dropped_unreadable: Removed because their data were lost.
-        dropped_incomplete: Removed because the rest of their sequence never came.
-        never_sampled: Of those evicted, stale or incomplete, how many had never been sampled.
+        dropped_incomplete: Removed because the rest of their sequence never arrived.
+        never_sampled: Those evicted, stale or incomplete that had never been sampled.
     """
 
     added: int = 0
@@ -57,9 +56,9 @@ class SampledFragment(NamedTuple, Generic[Payload]):
     """A sampled fragment.
 
     Attributes:
-        payload: The fragment or a reference to it.
-        staleness: Its age in weight versions when it will be trained on.
-        use: Which use of it this is, from 1.
+        payload: The fragment, or a reference to it.
+        staleness: Its staleness when it will be trained on.
+        use: Number of this use, from 1.
         sequence: Key of the first fragment of its sequence, for `discard`.
     """
 
@@ -83,7 +82,7 @@ class _Sequence(Generic[Payload]):
 
     Attributes:
         fragments: In playing order.
-        weights_version: Of the oldest weights that acted in them.
+        weights_version: Oldest version of the weights that acted in them.
         uses: How often they were sampled.
     """
 
@@ -93,20 +92,20 @@ class _Sequence(Generic[Payload]):
 
 
 class ReplayBuffer(Generic[Payload]):
-    """A bounded store that never hands out a fragment too stale or used too often.
+    """A bounded store that never returns a fragment that is too stale or used too often.
 
     Staleness is the number of weight versions between the oldest weights that acted in a
     sequence and the newest published ones (MineStudio's `max_staleness`, `max_reuse`; its
     `online/rollout/replay_buffer`).
 
-    Every operation takes time in proportion to the fragments it touches, not to those it holds.
+    Every operation takes time proportional to the fragments it touches, not to those it holds.
 
     Args:
-        max_fragments: Capacity; adding beyond it evicts the oldest.
+        max_fragments: Capacity; adding more evicts the oldest.
         max_reuse: How many times a fragment may be sampled, at least 1.
-        max_staleness: The greatest staleness a sampled fragment may have, at least 0.
+        max_staleness: The greatest staleness of a sampled fragment, at least 0.
         fragments_per_sequence: Contiguous fragments that are sampled together.
-        seed: Of the choice among equally used fragments, together with the iteration.
+        seed: Determines the choice among equally used fragments, together with the iteration.
 
     Raises:
         ReplayBufferError: If a limit is out of its range.
@@ -146,16 +145,16 @@ class ReplayBuffer(Generic[Payload]):
         self._seed = seed
 
     def __len__(self) -> int:
-        """The number of fragments held, those of incomplete sequences included."""
+        # Including those of incomplete sequences.
         return len(self._sequences) * self.fragments_per_sequence + self._num_growing
 
     def available(self, lead: int = 0) -> int:
-        """The number of fragments that `sample` could hand out now."""
+        """Return the number of fragments that `sample` could return now."""
         return self._queue.count(self._oldest_version(lead)) * self.fragments_per_sequence
 
     @property
     def unused(self) -> int:
-        """The number of fragments that `sample` could hand out for the first time."""
+        """The number of fragments that `sample` could return for the first time."""
         oldest = self._oldest_version()
         return self._queue.count(oldest, unused=True) * self.fragments_per_sequence
 
@@ -165,12 +164,12 @@ class ReplayBuffer(Generic[Payload]):
         """Store a fragment, evicting the oldest if the buffer is full.
 
         Args:
-            payload: The fragment or a reference to it.
+            payload: The fragment, or a reference to it.
             key: Its environment and number, unique.
             weights_version: The oldest version of the weights that acted in it.
 
         Raises:
-            ReplayBufferError: If the key is that of a fragment it holds.
+            ReplayBufferError: If the buffer already holds a fragment with this key.
         """
         if key in self._sequences:
             raise ReplayBufferError(f"the replay buffer holds a fragment {key} already")
@@ -200,7 +199,7 @@ class ReplayBuffer(Generic[Payload]):
             self._growing[key[0]] = fragments
 
     def set_version(self, version: int) -> None:
-        """Tell the version of the newest published weights, and drop what is now too stale."""
+        """Set the version of the newest published weights, and drop what is now too stale."""
         self._version = version
         oldest = self._oldest_version()
         for name in self._queue.pop_older(oldest):
@@ -222,31 +221,32 @@ class ReplayBuffer(Generic[Payload]):
     def sample(
         self, count: int, *, iteration: int = 0, lead: int = 0
     ) -> list[SampledFragment[Payload]]:
-        """Take `count` different fragments, least used first, at random among equals.
+        """Sample `count` different fragments, least used first, at random among equally used ones.
 
         Args:
-            count: Fragments, a multiple of `fragments_per_sequence`.
-            iteration: That they are for. The choice depends on it and the seed alone, so that a
-                run that is resumed does not choose as in its first iterations.
-            lead: How many weight versions further on the weights will be when the fragments are
-                trained on; staleness counts from there.
+            count: Number of fragments, a multiple of `fragments_per_sequence`.
+            iteration: The iteration that they are for. The random choice depends only on it and the
+                seed, so that a resumed run does not repeat the choices of its first iterations.
+            lead: By how many versions the weights will have advanced when the fragments are trained
+                on; staleness is relative to that version.
 
         Returns:
             Sequence after sequence, the fragments of each in playing order.
 
         Raises:
-            ReplayBufferError: If fewer than `count` fragments can be sampled, or `count` does not
-                consist of complete sequences.
+            ReplayBufferError: If fewer than `count` fragments can be sampled, or `count` is not a
+                multiple of `fragments_per_sequence`.
         """
         size = self.fragments_per_sequence
         if count % size:
             raise ReplayBufferError(
-                f"{count} fragments were asked of a replay buffer that hands out "
+                f"{count} fragments were requested from a replay buffer that hands out "
                 f"fragments_per_sequence={size} at a time"
             )
         if count > self.available(lead):
             raise ReplayBufferError(
-                f"{count} fragments were asked of a replay buffer that holds {self.available(lead)}"
+                f"{count} fragments were requested from a replay buffer that can give "
+                f"{self.available(lead)}"
             )
         oldest = self._oldest_version(lead)
         rng = random.Random(f"{self._seed} {iteration}")
@@ -255,13 +255,13 @@ class ReplayBuffer(Generic[Payload]):
         return self._use(names, trained_at=self._version + lead)
 
     def discard(self, sequences: Iterable[FragmentKey]) -> None:
-        """Forget sequences whose data were lost, if they are still here."""
+        """Remove sequences whose data were lost, if the buffer still holds them."""
         for name in sequences:
             if name in self._sequences:
                 self.counts.dropped_unreadable += self._remove(name)
 
     def clear(self) -> None:
-        """Forget all fragments; they count as evicted."""
+        """Remove all fragments; they count as evicted."""
         self.counts.evicted += len(self)
         self._sequences.clear()
         self._queue.clear()
@@ -269,17 +269,17 @@ class ReplayBuffer(Generic[Payload]):
         self._num_growing = 0
 
     def metrics(self) -> dict[str, int]:
-        """Occupancy and the counts since the start."""
+        """Return the occupancy, and the counts since the start."""
         return {"occupancy": len(self), **asdict(self.counts)}
 
     # ---------------------------------------------------------------- inside
 
     def _oldest_version(self, lead: int = 0) -> int:
-        """The oldest version that is not too stale."""
+        """Return the oldest version that is not too stale."""
         return self._version + lead - self.max_staleness
 
     def _use(self, names: list[FragmentKey], trained_at: int) -> list[SampledFragment[Payload]]:
-        """Hand out sequences that were taken out of the queue, and put back what may be reused."""
+        """Return the fragments of sequences taken from the queue, and requeue reusable ones."""
         samples: list[SampledFragment[Payload]] = []
         for name in names:
             sequence = self._sequences[name]
@@ -295,7 +295,7 @@ class ReplayBuffer(Generic[Payload]):
         return samples
 
     def _evict(self) -> None:
-        """Make room by the oldest sequence, or else the oldest incomplete one."""
+        """Evict the oldest sequence, or else the oldest incomplete one."""
         if self._sequences:
             name, sequence = next(iter(self._sequences.items()))
             self._note_unless_used(sequence)
@@ -316,18 +316,18 @@ class ReplayBuffer(Generic[Payload]):
         return len(self._sequences.pop(name).fragments)
 
 
-# ----------------------------- names in buckets, one for each number of uses and version of weights
-# The replay buffer asks for the least used of those that are fresh enough, and drops what has
-# become too old. Neither may look at everything that is stored: both work on whole buckets.
+# ------------------------------------- names in buckets, one per number of uses and weights version
+# The replay buffer requests the least used names that are fresh enough, and drops those that are
+# too old. Both operate on whole buckets, so that neither scans everything that is stored.
 
 Name = TypeVar("Name")
 
 _Bucket = tuple[int, int]
-"""(uses, version): which names are interchangeable. An empty one goes with its version."""
+"""(uses, version) of interchangeable names. An empty bucket is removed with its version."""
 
 
 class BucketQueue(Generic[Name]):
-    """Every operation takes time in proportion to the buckets and to the names it returns."""
+    """A queue whose operations take time proportional to the buckets and the names returned."""
 
     def __init__(self) -> None:
         self._buckets: dict[_Bucket, list[Name]] = {}
@@ -346,7 +346,7 @@ class BucketQueue(Generic[Name]):
         self._remove_from(*self._places[name])
 
     def pop_older(self, version: int) -> list[Name]:
-        """Remove, and return, all names of versions before `version`."""
+        """Remove and return all names of versions before `version`."""
         removed = []
         for bucket in [bucket for bucket in self._buckets if bucket[1] < version]:
             removed += self._buckets.pop(bucket)
@@ -355,7 +355,7 @@ class BucketQueue(Generic[Name]):
         return removed
 
     def count(self, oldest: int, *, unused: bool = False) -> int:
-        """How many names are of version `oldest` or later, or how many unused ones of these."""
+        """Return the number of (unused) names of version `oldest` or later."""
         return sum(
             len(names)
             for (uses, version), names in self._buckets.items()
@@ -363,12 +363,12 @@ class BucketQueue(Generic[Name]):
         )
 
     def pop_least_used(self, count: int, *, oldest: int, rng: random.Random) -> list[Name]:
-        """Remove, and return, names of version `oldest` or later, the least used first.
+        """Remove and return names of version `oldest` or later, the least used first.
 
         Args:
-            count: How many; all of them if there are fewer.
+            count: How many; all if there are fewer.
             oldest: The oldest version that counts.
-            rng: Chooses among the equally used.
+            rng: Chooses among equally used names.
         """
         removed: list[Name] = []
         for uses in sorted({uses for uses, version in self._buckets if version >= oldest}):
@@ -393,7 +393,7 @@ class BucketQueue(Generic[Name]):
         self._places.clear()
 
     def _remove_from(self, names: list[Name], slot: int) -> Name:
-        """The last of the bucket fills the gap, so that nothing is moved up."""
+        """Remove one name; the bucket's last name fills its slot, so that no others move."""
         name, last = names[slot], names.pop()
         if slot < len(names):
             names[slot] = last

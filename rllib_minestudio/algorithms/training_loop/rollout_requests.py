@@ -1,8 +1,8 @@
-"""Rollout calls under way at remote env runners: sent ahead, harvested, given up.
+"""Rollout calls to remote env runners: sent ahead, harvested, or given up.
 
-A rollout call has one result per fragment, all owned by this process: a fragment survives the
-death of the runner that made it. A runner that dies is brought back by Ray; one that does not
-answer in time is ended first. Either way its calls under way are lost, and the others go on.
+A rollout call has one result per fragment, owned by this process, so a fragment survives the death
+of the runner that played it. Ray restarts a runner that dies; one that does not answer in time is
+killed first. Either way its calls under way are lost, and the other runners continue.
 """
 
 from __future__ import annotations
@@ -28,35 +28,36 @@ logger = logging.getLogger(__name__)
 
 SECONDS_BETWEEN_PINGS = 0.5
 STARTS = 3
-"""So many times `env_runner_restore_timeout_s` may pass without any runner. One such time is what
-a runner has to start; one that hangs in its start would otherwise end the run and not be ended."""
+"""`env_runner_restore_timeout_s` may pass this many times without any runner. A runner has one such
+period to start; if one were the limit, a runner that hangs in its start would end the run instead
+of being replaced."""
 STOP_WITHIN_S = 10.0
-"""How long runners have to close their environments before they are killed."""
+"""How long runners may take to close their environments before they are killed."""
 
 
 class Harvest(NamedTuple):
-    """What came back from one rollout call: the report, and references to its fragments."""
+    """The results of one rollout call: the report, and references to its fragments."""
 
     report: RolloutReport
     fragments: list[ray.ObjectRef]
 
 
 class RolloutRequests:
-    """Keeps rollout calls going at every runner that is well.
+    """Keeps rollout calls under way at every runner that is not lost.
 
     Args:
         actors: The runners by index.
-        num_envs: Environments, and so fragments per call, of each.
-        max_in_flight: Calls sent ahead to each.
+        num_envs: Environments per runner, and so fragments per call.
+        max_in_flight: Maximum number of calls under way per runner.
         timeout_s: How long a call may take before its runner counts as hung.
-        restore_timeout_s: How long a lost runner may take to come back before it is started once
-            more, and how long to wait while no runner at all is well.
-        max_restarts_per_hour: Failures of runners, taken together, that are tolerated.
+        restore_timeout_s: How long a lost runner may take to come back before it is restarted
+            again. `STARTS` times this without any runner end the run.
+        max_restarts_per_hour: How many failures of all runners within an hour are tolerated.
 
     Attributes:
         restored: Indices of runners that were lost and are back; the reader empties the list.
-        lost_calls: Rollouts that were lost with their runner.
-        void_calls: Rollouts that came back after a rollback.
+        lost_calls: Number of rollouts that were lost with their runner.
+        void_calls: Number of rollouts that were discarded because of a rollback.
     """
 
     def __init__(
@@ -82,16 +83,16 @@ class RolloutRequests:
 
     @property
     def num_well(self) -> int:
-        """Runners that are not lost."""
+        """Number of runners that are not lost."""
         return sum(runner.is_well for runner in self._runners)
 
     def actors(self) -> list[Any]:
-        """Handles of the runners that are not lost."""
+        """Return the handles of the runners that are not lost."""
         return [runner.actor for runner in self._runners if runner.is_well]
 
     @property
     def fragments_under_way(self) -> int:
-        """Fragments that the calls under way will bring."""
+        """Number of fragments that the calls under way will return."""
         return self.num_envs * sum(len(runner.calls) for runner in self._runners)
 
     # ---------------------------------------------------------------- calls
@@ -102,10 +103,10 @@ class RolloutRequests:
         """Send calls, to runners with the fewest first, while there is room for their fragments.
 
         Args:
-            weights: Where the runners pull their weights from.
+            weights: The source from which the runners pull weights.
             starts: Where runners begin that have not begun yet.
-            room: Fragments that may yet be asked for.
-            aligned: As `MineStudioEnvRunner.rollout` takes it.
+            room: Number of fragments that may be requested.
+            aligned: As in `MineStudioEnvRunner.rollout`.
         """
         for depth in range(self._max_in_flight):
             for runner in self._runners:
@@ -116,10 +117,10 @@ class RolloutRequests:
                     self._send(runner, weights, aligned, starts.of(runner.index))
 
     def harvest(self, timeout_s: float) -> list[Harvest]:
-        """What has come back; waits up to `timeout_s` if that is nothing yet.
+        """Return the finished calls; wait up to `timeout_s` if there are none yet.
 
         Raises:
-            EnvRunnersLostError: If no runner has been well for too long.
+            EnvRunnersLostError: If all runners have been lost for too long.
             PartLostError: If runners fail too often.
         """
         self._look_after_lost()
@@ -133,13 +134,13 @@ class RolloutRequests:
         return [harvest for runner in self._runners for harvest in self._harvest(runner, ready)]
 
     def make_void(self) -> None:
-        """Discard what the calls under way will bring."""
+        """Discard the results of the calls under way, once they arrive."""
         for runner in self._runners:
             for call in runner.calls:
                 call.void = True
 
     def stop(self) -> None:
-        """Let the runners close their environments, and end those that do not in time."""
+        """Let the runners close their environments, and kill those that do not in time."""
         for runner in self._runners:
             for call in list(runner.calls)[1:]:
                 ray.cancel(call.report)
@@ -163,7 +164,7 @@ class RolloutRequests:
             call = runner.calls[0]
             try:
                 report = ray.get(call.report)
-            except RayTaskError:  # its own mistake, which would only be made again
+            except RayTaskError:  # an error of the runner, which would only recur
                 raise
             except RayActorError:
                 self._lose(runner, DIED)
@@ -194,7 +195,7 @@ class RolloutRequests:
             runner.end()
         runner.since = time.monotonic()
         if runner.is_well:
-            self._last_well = runner.since  # as far as could be told; it has its time from now on
+            self._last_well = runner.since  # as far as is known; its time to restart begins now
         runner.ping()
         self._note_failure(
             cause,
@@ -203,10 +204,10 @@ class RolloutRequests:
         )
 
     def _start_again(self, runner: RemoteRunner) -> None:
-        """End what may hang while it starts; no failure, for there may be no room for it at all."""
+        """Kill a runner that may hang in its start; no failure, as there may be no room for it."""
         logger.warning(
-            "Env runner %d was not started within %g s; it is tried again, %d of %d env runners go "
-            "on.",
+            "Env runner %d was not started within %g s; it is started again, %d of %d env runners "
+            "go on.",
             runner.index,
             self._restore_timeout_s,
             self.num_well,
@@ -218,7 +219,7 @@ class RolloutRequests:
         runner.ping()
 
     def _note_unseen(self, runner: RemoteRunner) -> None:
-        """Note how often a runner was lost while it had nothing to do, or before it was back."""
+        """Note how often a runner was lost while it was idle or being started."""
         for _ in range(runner.take_unseen_losses()):
             self._note_failure(
                 DIED,
@@ -227,16 +228,16 @@ class RolloutRequests:
             )
 
     def _note_failure(self, cause: str, what: str) -> None:
-        """Count and tell a failure.
+        """Count and log a failure.
 
         Raises:
-            PartLostError: If it was one too many.
+            PartLostError: If there were too many.
         """
         self.failures.note_failure(cause, what)
         logger.warning("%s", what)
 
     def _look_after_lost(self) -> None:
-        """See which lost runners are back."""
+        """Check which lost runners are back, and restart those that are late."""
         now = time.monotonic()
         for runner in self._runners:
             if runner.returning is None:
@@ -264,19 +265,18 @@ class RolloutRequests:
             raise EnvRunnersLostError(
                 f"None of the {len(self._runners)} env runners came back within {STARTS} times "
                 f"env_runner_restore_timeout_s={self._restore_timeout_s:g}: see their logs, and "
-                "whether the cluster still has the CPUs and GPUs they ask for."
+                "check whether the cluster still has the CPUs and GPUs they need."
             )
 
 
-# -------------------------------------------------------- a remote env runner as the driver sees it
-# The calls under way there, and whether it is lost.
+# -------------------------------------------------------- a remote env runner as seen by the driver
 
 
 @dataclass
 class RolloutCall:
     """References to the results of one call.
 
-    `void` if it was sent before the weights were rolled back: what it brings is of no use.
+    `void` if it was sent before a rollback, so that its results are useless.
     """
 
     report: ray.ObjectRef
@@ -286,18 +286,18 @@ class RolloutCall:
 
 @dataclass
 class RemoteRunner:
-    """What is known of a remote env runner.
+    """What is known about a remote env runner.
 
     Attributes:
-        index: As RLlib counts them, from 1.
+        index: RLlib's index of the runner, from 1.
         actor: Its handle.
-        calls: Under way, oldest first.
-        since: When the oldest began, or when the runner was lost.
-        returning: While it is lost: a call it will answer when it is back.
-        pinged: When that call was made; those made before Ray has started it fail at once.
-        instance_id: As its last report said.
-        starts: How often Ray had started it anew when that last changed.
-        losses: How often it was seen to be lost, or ended, since then.
+        calls: Calls under way, oldest first.
+        since: When the oldest call began, or when the runner was lost.
+        returning: While the runner is lost: a call that it will answer when it is back.
+        pinged: When that call was made; a call fails immediately until Ray has restarted the actor.
+        instance_id: From its last report.
+        starts: How often Ray had restarted it when `instance_id` last changed.
+        losses: How often it was noticed to be lost, or killed, since then.
     """
 
     index: int
@@ -312,26 +312,26 @@ class RemoteRunner:
 
     @property
     def is_well(self) -> bool:
-        """Whether it is not lost."""
+        """Whether the runner is not lost."""
         return self.returning is None
 
     def note_call(self, call: RolloutCall) -> None:
-        """Note a call that was made."""
+        """Record a call that was sent."""
         if not self.calls:
             self.since = time.monotonic()
         self.calls.append(call)
 
     def ping(self) -> None:
-        """Call it, so that it shows when it is back."""
+        """Make a call that it will answer when it is back."""
         self.returning = self.actor.ping.remote()
         self.pinged = time.monotonic()
 
     def end(self) -> None:
-        """End its process, for Ray to start another."""
+        """Kill its process, so that Ray starts another."""
         ray.kill(self.actor, no_restart=False)
 
     def take_unseen_losses(self) -> int:
-        """How often it was lost without being seen to be, since this was last asked."""
+        """Return how often it was lost without being noticed since the last call."""
         starts = _starts(self.actor)
         unseen = starts - self.starts - self.losses
         self.starts, self.losses = starts, 0
@@ -339,26 +339,25 @@ class RemoteRunner:
 
 
 def _starts(actor: Any) -> int:
-    """How often Ray has started an actor anew.
+    """Return how often Ray has restarted an actor, as counted by its control service (GCS).
 
-    Ray's control service counts it. (`ray.util.state` would ask the dashboard, which need not run.)
+    `ray.util.state` would query the dashboard, which may not be running.
     """
     return int(ray._private.state.actors(actor._actor_id.hex())["NumRestarts"])
 
 
 # -------------------------------------------------------------------------- where env runners begin
-# A run that goes on plays the episodes that come next, not its first.
-#
-# Runners report how far they have come, and the newest of these reports is saved with a checkpoint.
-# What a runner had played beyond it counts as not played: nothing was trained on it.
+# A resumed run plays the episodes that come next, not its first ones again. Runners report their
+# progress, and the newest reports are saved in a checkpoint. What a runner has played beyond its
+# report counts as not played, because it was not trained on.
 
 
 class RolloutStarts:
-    """Remembers how far each env runner has come.
+    """Tracks the progress of each env runner.
 
     Args:
-        seed: What the run's episodes derive from.
-        trial: Number of this run among those of a search; None if it is alone.
+        seed: The seed of the run's episodes.
+        trial: Number of this trial in a search; None outside of one.
     """
 
     def __init__(self, seed: int, trial: int | None = None) -> None:
@@ -369,19 +368,19 @@ class RolloutStarts:
         self._progress: dict[int, RunnerProgress] = {}
 
     def of(self, worker_index: int) -> RolloutStart:
-        """Where an env runner begins, if it has not begun."""
-        # The copy of another trial would play on in that one's worlds, side by side with it.
+        """Return where an env runner begins, if it has not begun."""
+        # With the same seed, a copy of another trial would play the same episodes as that trial.
         seed = derived_seed(self._seed, self._trial or 0) if self._is_copy else self._seed
         progress = self._progress.get(worker_index, RunnerProgress())
         return RolloutStart(self._restores, seed, progress)
 
     def note(self, report: RolloutReport) -> None:
-        """Remember how far a runner has come, if it is a runner of the present state."""
+        """Store a runner's progress, if the runner began after the last restore."""
         if report.restores == self._restores:
             self._progress[report.worker_index] = report.progress
 
     def get_state(self) -> dict[str, Any]:
-        """Plain data for a checkpoint."""
+        """Return plain data for a checkpoint."""
         progress = {
             str(index): {"rollouts": runner.rollouts, "unplayed": list(runner.unplayed)}
             for index, runner in self._progress.items()
@@ -389,10 +388,9 @@ class RolloutStarts:
         return {"trial": self._trial, "is_copy": self._is_copy, "env_runners": progress}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from a checkpoint: all env runners begin there with their next rollout.
+        """Restore from a checkpoint, where all env runners begin with their next rollout.
 
-        Args:
-            state: Of this run, or of another trial of the same search, which this one copies.
+        The state may be that of another trial of the same search, which this one copies.
         """
         others = state["trial"] is not None and state["trial"] != self._trial
         self._is_copy = self._trial is not None and (others or state["is_copy"])
@@ -404,6 +402,6 @@ class RolloutStarts:
 
 
 def trial_number(trial_id: str | None) -> int | None:
-    """The number in an identifier that Tune gives a trial, as 2 in `f1c5a_00002`; None without."""
+    """Return the number in Tune's id of a trial, such as 2 in `f1c5a_00002`; None without one."""
     _, underscore, number = (trial_id or "").rpartition("_")
     return int(number) if underscore and number.isdecimal() else None

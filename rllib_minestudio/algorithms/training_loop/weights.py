@@ -1,9 +1,9 @@
-"""Weights on their way from the learner to the env runners: published with a number, pulled.
+"""Weights on their way from the learner to the env runners, which pull numbered publications.
 
-RLlib pushes weights, and drops a push while one is under way: a runner in a long rollout stays on
-old weights. Here an actor holds a reference to the newest weights, and a runner asks for them
-whenever it begins a rollout. Publications are *numbered* in the order they are made, which is what
-tells a runner that they are new: after a rollback, newer weights have a lower *version*.
+RLlib pushes weights, and drops a push while one is under way, so a runner in a long rollout keeps
+old weights. Here an actor holds a reference to the newest weights, and a runner pulls them whenever
+it begins a rollout. Publications are *numbered* in order, which tells a runner that they are new:
+after a rollback, newer weights have a lower *version*.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from rllib_minestudio.foundation.failure_budget import DIED
 logger = logging.getLogger(__name__)
 
 PULL_WITHIN_S = 3.0
-"""How long a runner waits for the actor before it makes do with what its caller knew."""
+"""How long a runner waits for the actor before it uses the newest weights that its caller knew."""
 ANSWER_WITHIN_S = 10.0
-"""An actor that has not answered for so long hangs; its methods take milliseconds."""
+"""An actor that does not answer within this time counts as hung; its methods take milliseconds."""
 START_WITHIN_S = 60.0
-"""How long its process may take to start; longer on a busy machine than anything it does later."""
+"""How long the actor's process may take to start, which can be slow on a busy machine."""
 
 
 class Publication(NamedTuple):
-    """Weights as a runner gets them.
+    """Weights as a runner receives them.
 
     Attributes:
-        number: Counts publications from 1; it only ever grows.
-        version: Learner updates behind the weights.
-        state: What `EnvRunner.set_state` takes.
+        number: Counts publications from 1; it never decreases.
+        version: Version of the weights.
+        state: The argument of `EnvRunner.set_state`.
     """
 
     number: int
@@ -44,7 +44,7 @@ class Publication(NamedTuple):
 
 
 class PriorPublication(NamedTuple):
-    """The prior's weights as a runner gets them; `number` counts their publications from 1."""
+    """The prior's weights as a runner receives them; `number` counts their publications from 1."""
 
     number: int
     weights: PriorWeights
@@ -56,9 +56,9 @@ class _Announcement(NamedTuple):
     Attributes:
         number: As in `Publication`.
         version: As in `Publication`.
-        reference: To `Publication.state`.
+        reference: Reference to `Publication.state`.
         prior_number: Counts publications of the prior from 1; 0 if there is none.
-        prior: To `PriorWeights`, or None without a prior.
+        prior: Reference to `PriorWeights`; None without a prior.
     """
 
     number: int
@@ -69,9 +69,9 @@ class _Announcement(NamedTuple):
 
 
 class WeightsBoard:
-    """The actor: it remembers the newest announcement, and nothing that it could not be told again.
+    """The weights actor, which only holds the newest announcement.
 
-    If it dies or hangs, `WeightsPublisher` replaces it.
+    If it dies or hangs, `WeightsPublisher` replaces it and announces again.
     """
 
     def __init__(self) -> None:
@@ -82,15 +82,15 @@ class WeightsBoard:
         self._newest = announcement
 
     def newest(self) -> _Announcement | None:
-        """The newest announcement, if there was one."""
+        """Return the newest announcement, if there is one."""
         return self._newest
 
 
 class WeightsSource:
-    """Where an env runner pulls weights from; travels with every rollout call.
+    """The source from which an env runner pulls weights, sent with every rollout call.
 
-    It also carries what was newest when the call was made, so that a runner has weights even if
-    the actor is dead, hung, or has just been replaced by one that knows nothing.
+    It also holds the newest announcement at the time of the call, so that a runner gets weights
+    even if the actor is dead, hung, or has just been replaced.
 
     Attributes:
         reachable: Whether the actor answered the last `pull`.
@@ -102,13 +102,10 @@ class WeightsSource:
         self.reachable = True
 
     def pull(self, after_number: int) -> Publication | None:
-        """The newest weights.
+        """Return the newest publication known; None if the runner already has it.
 
         Args:
             after_number: Number of the publication that the runner has; 0 for none.
-
-        Returns:
-            The newest publication, or None if the runner has it already or it cannot be had.
         """
         newest = self._known
         try:
@@ -123,13 +120,9 @@ class WeightsSource:
         return Publication(newest.number, newest.version, ray.get(newest.reference))
 
     def pull_prior(self, after_number: int) -> PriorPublication | None:
-        """The prior's weights that belong to what `pull` saw last.
+        """Return the prior's publication of the last `pull`; None if there is no prior.
 
-        Args:
-            after_number: Number of the publication that the runner has; 0 for none.
-
-        Returns:
-            Them, or None if the runner has them already or there are none.
+        Also returns None if the runner already has it, as `after_number` says (0 for none).
         """
         known = self._known
         if known.prior is None or known.prior_number == after_number:
@@ -138,14 +131,14 @@ class WeightsSource:
 
 
 class WeightsPublisher:
-    """The driver's end: puts weights into the object store and announces them.
+    """The driver's side: puts weights into the object store and announces them.
 
     Args:
-        max_restarts_per_hour: How often the actor may fail.
+        max_restarts_per_hour: How often the actor may fail within an hour.
 
     Attributes:
-        actor: A `WeightsBoard`; another one after a failure.
-        failures: Of the actor.
+        actor: A `WeightsBoard`; a new one after a failure.
+        failures: The actor's failure budget.
         answer_within_s: How long the actor may take to answer before it counts as hung.
     """
 
@@ -158,11 +151,7 @@ class WeightsPublisher:
         self._start()
 
     def publish(self, version: int, state: dict[str, Any]) -> None:
-        """Make `state` the newest weights.
-
-        Args:
-            version: Learner updates behind them.
-            state: What `EnvRunner.set_state` takes.
+        """Publish new weights; `state` is the argument of `EnvRunner.set_state`.
 
         Raises:
             PartLostError: If the actor fails too often within an hour.
@@ -177,28 +166,28 @@ class WeightsPublisher:
             self._start()
 
     def set_prior(self, weights: PriorWeights) -> None:
-        """Give the prior's weights along with the next publications."""
+        """Include the prior's weights in the next publications."""
         self._prior = (self._prior[0] + 1, ray.put(weights))
 
     def source(self) -> WeightsSource:
-        """What to send with a rollout call; there must have been a publication."""
+        """Return the source to send with a rollout call; something must have been published."""
         assert self._newest is not None
         return WeightsSource(self.actor, self._newest)
 
     def newest(self, after_number: int) -> Publication | None:
-        """The newest publication, for this process; None if it has `after_number`, the newest."""
+        """Return the newest publication; None if its number is not above `after_number`."""
         newest = self._newest
         if newest is None or newest.number <= after_number:
             return None
         return Publication(newest.number, newest.version, ray.get(newest.reference))
 
     def stop(self) -> None:
-        """End the actor."""
+        """Kill the actor."""
         ray.kill(self.actor)
 
     def _start(self) -> None:
-        # On the driver's node, whose loss ends the run anyway; beside Tune's placement group,
-        # because it takes no CPU.
+        # On the driver's node, whose loss ends the run anyway; outside Tune's placement group,
+        # because it needs no CPU.
         node = ray.get_runtime_context().get_node_id()
         on_this_node = NodeAffinitySchedulingStrategy(node_id=node, soft=False)
         board = ray.remote(num_cpus=0, scheduling_strategy=on_this_node)(WeightsBoard)
@@ -206,7 +195,7 @@ class WeightsPublisher:
         self._has_answered = False
 
     def _announcement_failure(self) -> str | None:
-        """Announce the newest weights; returns how the actor failed, or None if it did not."""
+        """Announce the newest weights; return how the actor failed, or None if it did not."""
         timeout = self.answer_within_s if self._has_answered else START_WITHIN_S
         try:
             ray.get(self.actor.announce.remote(self._newest), timeout=timeout)

@@ -1,4 +1,4 @@
-"""Solutions that put blocks: a pillar under the player's feet, a gate."""
+"""Solutions that place blocks: a pillar below the player's feet, and a gate."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from rllib_minestudio.env.voxel.world.blocks import SCREENS
 from rllib_minestudio.foundation.options import option
 
 _CENTRED = 0.15
-"""Blocks from a column's middle within which a body, 0.6 wide, is over that column alone."""
+"""Distance from a column's middle within which a body, 0.6 wide, is above that column only."""
 _CENTRE_TICKS, _JUMP_TICKS, _TRIES = 60, 16, 5
 
 
 def stand_in_middle(player: OmniscientBody) -> Skill:
-    """Creep to the middle of the column that one stands in."""
+    """Sneak to the middle of the player's column."""
     x, _, z = middle(player.cell)
     for _ in range(_CENTRE_TICKS):
         if player.far_from(player.cell) < _CENTRED:
@@ -32,7 +32,7 @@ def stand_in_middle(player: OmniscientBody) -> Skill:
 
 
 def rise(player: OmniscientBody, item: str, blocks: int) -> Skill:
-    """Jump and put a block below the feet, so many times; what is overhead is broken."""
+    """Jump and place a block below the feet, `blocks` times; break blocks overhead."""
     for _ in range(blocks):
         if not (yield from Stations(player).have_in_hotbar((item,))):
             return False
@@ -62,47 +62,46 @@ def _jump_and_place(player: OmniscientBody) -> Skill:
 
 
 def _rests(player: OmniscientBody) -> bool:
-    """Whether the feet are on top of a block."""
+    """Return whether the feet are on top of a block."""
     x, y, z = player.cell
     return player.memory.is_solid((x, y - 1, z)) and player.position[1] - y < 0.01
 
 
 @dataclass(frozen=True)
 class Pillar(Family):
-    """Raises a pillar below one's own feet."""
+    """Raises a pillar below the player's feet."""
 
     item: str = option(None, "What it is made of.", check=check_item)
     height: int = option(4, "Blocks.", least=1)
 
     def play(self, player: OmniscientBody) -> Skill:
-        """Go to the middle of a block, and rise."""
+        """Go to the middle of a block and build upwards."""
         x, y, z = player.cell
-        for cell in ((x, y + 1, z), (x, y, z)):  # one may begin inside of blocks
+        for cell in ((x, y + 1, z), (x, y, z)):  # the player may start inside blocks
             if player.memory.is_solid(cell) and not (yield from mine(player, cell)):
                 return False
         yield from stand_in_middle(player)
         return (yield from rise(player, self.item, self.height))
 
 
-# --------------------------------------------------------------------------------- a gate of blocks
-# Two posts, and the beam that joins them.
+# --------------------------------------------------------------------- a gate: two posts and a beam
 
 _AHEAD = 2
-"""Blocks from where one stands to the gate."""
+"""Distance from the player to the gate, in blocks."""
 _POST = 2
-"""Blocks' height of a post below the beam."""
+"""Height of a post below the beam, in blocks."""
 _SEARCH = 6
 _NORMALS = ((0, 1, 0), (1, 0, 0), (-1, 0, 0), (0, 0, 1), (0, 0, -1), (0, -1, 0))
 _SIDE, _ACROSS = 0.47, (-0.3, 0.0, 0.3)
-"""Blocks from a block's middle to just below its side, and along it to where one may aim."""
+"""Offsets of aiming points from a block's middle: to just below a side, and along it."""
 _POINTS = 100
 _TOLERANCE = 0.6
-"""Degrees; the smallest turn is as large."""
+"""Degrees; the smallest possible turn."""
 _GATE_TRIES = 4
 
 
 def put_at(player: OmniscientBody, cell: Cell, item: str) -> Skill:
-    """Put a block into a cell that is within reach, from where one stands."""
+    """Place a block in a cell within reach, without moving."""
     for _ in range(_GATE_TRIES):
         if player.memory.name_of(cell) == item:
             return True
@@ -117,9 +116,9 @@ def put_at(player: OmniscientBody, cell: Cell, item: str) -> Skill:
 
 
 def _aim(player: OmniscientBody, cell: Cell) -> Point | None:
-    """The point of a neighbouring block's side before which a line of sight is longest in `cell`.
+    """Return the point on a neighbouring block's side whose line of sight is longest in `cell`.
 
-    Blocks that open a screen are left alone.
+    Blocks that open a screen are not used.
     """
     best, longest = None, 0
     for normal in _NORMALS:
@@ -135,7 +134,7 @@ def _aim(player: OmniscientBody, cell: Cell) -> Point | None:
 
 
 def _points_of_side(block: Cell, normal: Cell) -> Iterator[Point]:
-    """Points just below one of a block's sides, spread over it."""
+    """Yield points just below one of a block's sides, spread over it."""
     along = ((_SIDE * step,) if step else _ACROSS for step in normal)
     for shifts in product(*along):
         x, y, z = (a + b for a, b in zip(middle(block), shifts, strict=True))
@@ -143,7 +142,7 @@ def _points_of_side(block: Cell, normal: Cell) -> Iterator[Point]:
 
 
 def _length_in(start: Point, end: Point, cell: Cell) -> int:
-    """How many of the points along a line are in a cell."""
+    """Return how many of the points along a line are in a cell."""
     points = (
         [a + step / _POINTS * (b - a) for a, b in zip(start, end, strict=True)]
         for step in range(_POINTS)
@@ -152,12 +151,12 @@ def _length_in(start: Point, end: Point, cell: Cell) -> int:
 
 
 class _Site(NamedTuple):
-    """Where a gate can stand.
+    """A place for a gate.
 
     Attributes:
         stand: The cell to build it from.
         posts: The cells of the posts, from the ground up.
-        beam: The cells of the beam, those on the posts first.
+        beam: The cells of the beam, first those on the posts.
     """
 
     stand: Cell
@@ -166,7 +165,7 @@ class _Site(NamedTuple):
 
 
 def _sites(player: OmniscientBody) -> Iterator[_Site]:
-    """Level places for a gate, the nearest first."""
+    """Yield level places for a gate, the nearest first."""
     x, y, z = player.cell
     around = range(-_SEARCH, _SEARCH + 1)
     stands = [(x + i, y + j, z + k) for i in around for j in (0, -1, 1) for k in around]
@@ -189,7 +188,7 @@ def _above(cell: Cell, height: int) -> Cell:
 
 
 def _is_level(player: OmniscientBody, cell: Cell) -> bool:
-    """Whether there is ground below a cell, and room above it."""
+    """Return whether there is ground below a cell, and room above it."""
     memory = player.memory
     return memory.is_solid(_above(cell, -1)) and all(
         memory.is_air(_above(cell, height)) for height in range(_POST + 2)
@@ -198,12 +197,12 @@ def _is_level(player: OmniscientBody, cell: Cell) -> bool:
 
 @dataclass(frozen=True)
 class Gate(Family):
-    """Builds two posts and a beam on level ground near by."""
+    """Builds two posts and a beam on level ground nearby."""
 
     item: str = option(None, "What it is made of; eight blocks.", check=check_item)
 
     def play(self, player: OmniscientBody) -> Skill:
-        """Raise the posts, step up by a block, and lay the beam."""
+        """Build the posts, go up by a block, and build the beam."""
         site = next(_sites(player), None)
         if site is None:
             return False

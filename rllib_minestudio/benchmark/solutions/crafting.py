@@ -1,4 +1,4 @@
-"""Solutions at screens: crafting, smelting, and chests."""
+"""Solutions that use screens: crafting, smelting, and chests."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ CHEST = "chest"
 
 @dataclass(frozen=True)
 class CraftItems(Family):
-    """Makes items by the engine's recipes, in the inventory's grid where they fit into it.
+    """Crafts items by the engine's recipes, in the inventory's grid if they fit.
 
-    A crafting table is used where there is one; if not, one that the player has is put down.
+    Otherwise it uses a crafting table nearby, or places one that the player has.
     """
 
     items: Mapping[str, int] = option(
@@ -52,7 +52,7 @@ class CraftItems(Family):
     )
 
     def play(self, player: OmniscientBody) -> Skill:
-        """Make one item after the other."""
+        """Craft one item after the other."""
         stations = Stations(player)
         for item, count in self.items.items():
             if not (yield from self._make(player, stations, item, count)):
@@ -80,7 +80,7 @@ class CraftItems(Family):
 
 @dataclass(frozen=True)
 class SmeltItems(Family):
-    """Smelts items in a furnace that there is, or that the player has."""
+    """Smelts items in a furnace nearby, or in one that the player has."""
 
     source: str = option(None, "What is smelted.", check=check_item)
     fuel: str = option(None, "What is burnt.", check=check_item)
@@ -102,12 +102,12 @@ class SmeltItems(Family):
 
 @dataclass(frozen=True)
 class Chest(Family):
-    """Opens a chest that there is, or that the player has, and puts things into it."""
+    """Opens a chest nearby, or one that the player has, and puts items into it."""
 
     put: tuple[str, ...] = option((), "Items, all stacks of which go into it.", check=ANY_ITEMS)
 
     def play(self, player: OmniscientBody) -> Skill:
-        """Open it, and send the stacks across one after the other."""
+        """Open the chest and move the stacks."""
         stations = Stations(player)
         screen = yield from stations.open(CHEST)
         if screen is None:
@@ -121,19 +121,19 @@ class Chest(Family):
         return not left
 
 
-# ------------------------------ the engine's recipes in the form that the toolmaker's hands work by
+# ----------------------------------------------------- the engine's recipes in the toolmaker's form
 
 _HAND_WIDTH, _TABLE_WIDTH = 2, 3
-"""Cells along a side of the inventory's grid and of a crafting table's."""
+"""Side lengths of the inventory's and the crafting table's grids, in cells."""
 
 
 def _group(items: frozenset[int]) -> str:
-    """The name that a set of items goes by: its members, or the one member's own name."""
+    """Return the name of a set of items: the joined names of its members."""
     return "|".join(sorted(ITEMS[item].name for item in items))
 
 
 def _craft(recipe: Recipe) -> CraftingRecipe:
-    """A recipe laid into the upper left corner of the smallest grid that has room for it."""
+    """Return a recipe in the upper left corner of the smallest grid that it fits into."""
     columns = recipe.width or (_HAND_WIDTH if len(recipe.cells) <= 4 else _TABLE_WIDTH)
     lines = -(-len(recipe.cells) // columns)
     side = _HAND_WIDTH if max(columns, lines) <= _HAND_WIDTH else _TABLE_WIDTH
@@ -145,7 +145,7 @@ def _craft(recipe: Recipe) -> CraftingRecipe:
 
 
 def crafts_of(item: str) -> Iterator[Knowledge]:
-    """What there is to know to craft an item: one for each of its recipes."""
+    """Yield the knowledge needed to craft an item, for each of its recipes."""
     for recipe in (*SHAPED, *SHAPELESS):
         if ITEMS[recipe.result.item].name == item:
             groups = {_group(cell): _names(cell) for cell in recipe.cells if len(cell) > 1}
@@ -158,7 +158,7 @@ def _names(items: frozenset[int]) -> tuple[str, ...]:
 
 @cache
 def smelting(source: str, fuel: str) -> Knowledge | None:
-    """What there is to know to smelt an item with a fuel; None if that is impossible."""
+    """Return the knowledge needed to smelt an item with a fuel; None if that is impossible."""
     process, burns = SMELTING.get(ITEM_ID[source]), BURN_TICKS.get(ITEM_ID[fuel])
     if process is None or burns is None:
         return None

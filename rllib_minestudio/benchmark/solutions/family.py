@@ -1,4 +1,4 @@
-"""What a family of solutions is, and the checks of its parameters."""
+"""The base class of solutions, checks of their parameters, and the body they control."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
 from rllib_minestudio.foundation.options import broken_rule, is_integer, is_list, unknown_name
 
 _MOST = 10_000
-"""Of anything that is counted."""
+"""Largest count of any item."""
 
 
 @dataclass(frozen=True)
 class Family(ABC):
-    """A way to solve tasks of one kind; its fields are the parameters that a task file gives.
+    """A way to solve tasks of one kind; its fields are the parameters in task files.
 
-    A parameter whose default is None has to be given.
+    A parameter whose default is None is required.
     """
 
     @abstractmethod
     def play(self, player: OmniscientBody) -> Skill:
-        """Solve the task, tick by tick; returns whether all is done that it is for."""
+        """Solve the task tick by tick, and return whether it succeeded."""
 
 
 def _names_in(kind: str, known: Iterable[str], least: int) -> Callable[[str, Any], list[str]]:
-    """A check of lists of names of a `kind` of thing, at least `least` of them."""
+    """Return a check for lists of at least `least` names of a `kind` of object."""
     valid = tuple(known)
 
     def check(name: str, value: Any) -> list[str]:
@@ -52,12 +52,12 @@ ANY_ITEMS = _names_in("item", ITEM_ID, 0)
 
 
 def check_item(name: str, value: Any) -> list[str]:
-    """Judge the name of an item."""
+    """Return the problems of the name of an item."""
     return [] if value in ITEM_ID else [unknown_name("item", value, ITEM_ID, name)]
 
 
 def check_amounts(name: str, value: Any) -> list[str]:
-    """Judge a mapping of items to how many of each."""
+    """Return the problems of a mapping item -> count."""
     if not isinstance(value, dict) or not value:
         return [broken_rule(name, value, "must be a mapping of items to how many of each")]
     problems = [problem for item in value for problem in check_item(name, item)]
@@ -69,7 +69,7 @@ def check_amounts(name: str, value: Any) -> list[str]:
 
 
 def check_box(name: str, value: Any) -> list[str]:
-    """Judge a box: x0, x1, y0, y1, z0, z1 relative to where the player began."""
+    """Return the problems of a box: x0, x1, y0, y1, z0, z1 relative to the starting point."""
     try:
         voxels_box(value)
     except ValueError as error:
@@ -77,54 +77,54 @@ def check_box(name: str, value: Any) -> list[str]:
     return []
 
 
-# ------------------------------------------------------------------------- the player of a solution
-# The toolmaker's body without its limits, which knows where all is.
+# ---------------------------------------------------------------- the body that a solution controls
+# The toolmaker's body without its limits, with knowledge of the whole world.
 
 _NEAR = 24
-"""Blocks, along each axis, within which blocks are looked for."""
+"""Search distance for blocks along each axis, in blocks."""
 _DROPS = 12.0
-"""Blocks within which dropped items are known of."""
+"""Distance within which dropped items are known, in blocks."""
 
 
 class WorldMemory(Memory):
-    """The blocks as they are: what a `Memory` would hold after having seen all of them."""
+    """A `Memory` that knows all blocks without having seen them."""
 
     def __init__(self, survey: Survey) -> None:
         super().__init__()
         self._survey = survey
 
     def note(self, seen: VisibleBlocks) -> None:
-        """Learn nothing: all is known."""
+        """Do nothing, since everything is known."""
 
     def note_air(self, cell: Cell) -> None:
-        """Learn nothing: all is known."""
+        """Do nothing, since everything is known."""
 
     def name_of(self, cell: Cell) -> str:
-        """The block at `cell`, or `AIR`."""
+        """Return the name of the block at `cell`, or `AIR`."""
         return self._survey.block_name(*cell)
 
     def is_solid(self, cell: Cell) -> bool:
-        """Whether there is a block at `cell`."""
+        """Return whether there is a block at `cell`."""
         return self.name_of(cell) != AIR
 
     def is_air(self, cell: Cell) -> bool:
-        """Whether `cell` is empty."""
+        """Return whether `cell` is empty."""
         return self.name_of(cell) == AIR
 
     def find(self, names: Iterable[str]) -> list[Cell]:
-        """The places of all blocks of these names around the player, in a fixed order."""
+        """Return the places of all blocks with these names around the player, in a fixed order."""
         return self._survey.places_of(tuple(names), _NEAR)
 
 
 @dataclass
 class OmniscientBody(AgentBody):
-    """A body that knows the world.
+    """A body that knows the whole world.
 
     Attributes:
         engine: The game.
-        survey: Answers questions about it.
-        info: What the environment told last.
-        start: The cell that the feet were in when the episode began.
+        survey: The interface for queries of the game.
+        info: The environment's last info.
+        start: The cell of the feet at the start of the episode.
     """
 
     engine: VoxelEngine
@@ -138,7 +138,7 @@ class OmniscientBody(AgentBody):
         self.start: Cell | None = None
 
     def feel(self, info: Mapping[str, Any]) -> None:
-        """Take over what `info` says of the player, and what lies around it."""
+        """Update the body from `info`, and the surroundings from the game."""
         super().feel(info)
         self.info = info
         if self.start is None:
@@ -152,23 +152,23 @@ class OmniscientBody(AgentBody):
             self.understand()
 
     def relative(self, offset: Cell) -> Cell:
-        """The cell that is (x, y, z) blocks from where the episode began."""
+        """Return the cell that is (x, y, z) blocks from the starting point."""
         x, y, z = self.start or self.cell
         return x + offset[0], y + offset[1], z + offset[2]
 
     def count_of(self, names: Iterable[str]) -> int:
-        """How many of these items the inventory holds."""
+        """Return the number of these items in the inventory."""
         counts = self.counts()
         return sum(counts[name] for name in names)
 
     def sees(self, cell: Cell) -> bool:
-        """Whether a block is within reach, with nothing in front of it."""
+        """Return whether a block is within reach, with nothing in front of it."""
         if self.distance_to(cell) > REACH - 0.5:
             return False
         before = self.memory.obstacles(self.eye, self.visible_point(cell))
         return before[:1] == [cell]
 
     def far_from(self, cell: Cell) -> float:
-        """Blocks from the feet to a cell's middle on the map."""
+        """Return the horizontal distance from the feet to a cell's middle, in blocks."""
         x, _, z = self.position
         return math.hypot(cell[0] + 0.5 - x, cell[2] + 0.5 - z)

@@ -28,21 +28,21 @@ from rllib_minestudio.foundation.options import option
 _NEAR_ENOUGH = 2.0
 _FACING_DEGREES = 30.0
 _STILL, _PATIENCE = 0.05, 25
-"""Blocks per tick below which one is stuck, and ticks after which one looks for a way round."""
+"""Speed in blocks per tick below which the player is stuck, and ticks before it takes a detour."""
 _DETOUR = 10
-"""Blocks ahead to which a way round leads."""
+"""Length of a detour, in blocks."""
 _HEADINGS = 8
 _FARTHEST_BIOME = 480
 _AT_END = 0.5
-"""Blocks from a path's end at which one is there."""
+"""Distance from a path's end at which it counts as reached, in blocks."""
 _DEEPEST_DROP = 6
-"""Blocks that one lets oneself fall, which costs three of the twenty points of health."""
+"""Deepest fall in blocks, which costs three of the twenty points of health."""
 _HALF_WIDTH = 0.35
-"""Blocks to both sides that one needs free: half the body's width, and some more."""
+"""Free space needed on both sides, in blocks: half the body's width, and some more."""
 
 
 def run_to(player: OmniscientBody, goal: tuple[float, float]) -> Skill:
-    """Run straight to (x, z), up steps as well; round, or through, what is in the way."""
+    """Run straight to (x, z), also up steps; go round or dig through obstacles."""
     stuck, before = 0, player.position
     while (left := _gap(player, goal)) > _NEAR_ENOUGH:
         if stuck >= _PATIENCE:
@@ -58,11 +58,11 @@ def run_to(player: OmniscientBody, goal: tuple[float, float]) -> Skill:
 
 
 def run_by_path(player: OmniscientBody, near: Cell, reached: Callable[[Cell], bool]) -> Skill:
-    """Run round what is in the way, digging nothing, to a cell that `reached` accepts.
+    """Run round obstacles, without digging, to a cell that `reached` accepts.
 
     Args:
         player: The player.
-        near: A cell beside the goal.
+        near: A cell next to the goal.
         reached: Whether a cell is a goal.
     """
     path = find_path(
@@ -83,7 +83,7 @@ def run_by_path(player: OmniscientBody, near: Cell, reached: Callable[[Cell], bo
 
 
 def _runs_straight(player: OmniscientBody, cell: Cell) -> bool:
-    """Whether nothing is in the way of a body on the straight line to a cell, on its level."""
+    """Return whether the straight line to a cell on the same level is free for the body."""
     x, _, z = player.position
     to_x, _, to_z = middle(cell)
     length = math.hypot(to_x - x, to_z - z) or 1.0
@@ -99,7 +99,7 @@ def _runs_straight(player: OmniscientBody, cell: Cell) -> bool:
 
 
 def _run_towards(player: OmniscientBody, goal: tuple[float, float], jump: bool) -> EnvAction:
-    """Turn to (x, z), and run as soon as one looks there."""
+    """Return the action that turns to (x, z), and runs once the player faces it."""
     level, yaw = player.error_to((goal[0], player.eye[1], goal[1]))
     forward = abs(yaw) < _FACING_DEGREES
     return {
@@ -115,7 +115,7 @@ def _gap(player: OmniscientBody, goal: tuple[float, float]) -> float:
 
 
 def _walk_round(player: OmniscientBody, goal: tuple[float, float], share: float) -> Skill:
-    """Walk a share of the way to (x, z) by a path."""
+    """Walk a share of the way to (x, z) along a path."""
     x, y, z = player.cell
     near = round(x + (goal[0] - x) * share), y, round(z + (goal[1] - z) * share)
 
@@ -127,12 +127,12 @@ def _walk_round(player: OmniscientBody, goal: tuple[float, float], share: float)
 
 @dataclass(frozen=True)
 class Walk(Family):
-    """Runs away from where the episode began; in another direction where the way is barred."""
+    """Runs away from the starting point; tries other directions if the way is blocked."""
 
     distance: int = option(None, "Blocks on the map.", least=1)
 
     def play(self, player: OmniscientBody) -> Skill:
-        """Run to a place that far away."""
+        """Run to a place at this distance."""
         x, _, z = player.position
         for heading in range(_HEADINGS):
             angle = 2.0 * math.pi * heading / _HEADINGS
@@ -145,7 +145,7 @@ class Walk(Family):
 
 @dataclass(frozen=True)
 class Back(Family):
-    """Runs back to where the episode began."""
+    """Runs back to the starting point."""
 
     def play(self, player: OmniscientBody) -> Skill:
         """Run there."""
@@ -169,28 +169,27 @@ class FindBiome(Family):
 
 @dataclass(frozen=True)
 class Tunnel(Family):
-    """Digs stairs down into the rock."""
+    """Digs a staircase down into the rock."""
 
     down: int = option(None, "Blocks to go down.", least=1)
 
     def play(self, player: OmniscientBody) -> Skill:
-        """Walk to a place below and ahead, through whatever is in the way."""
+        """Walk to a place below and ahead, digging through obstacles."""
         x, y, z = player.cell
         near = x + self.down, y - self.down, z
         return (yield from walk(player, near, lambda cell: cell[1] <= near[1]))
 
 
 # ---------------------------------------------------------------------- solutions that break blocks
-# Mining, clearing a box, digging down and filling up again.
 
 _MOST_BLOCKS = 500
-"""Broken before a solution is begun anew: something that it does has no effect."""
+"""Most blocks to break; more means that the solution makes no progress."""
 _FALL_TICKS = 20
-"""Enough to fall by one block."""
+"""Ticks that suffice to fall by one block."""
 
 
 def mine_from_here(player: OmniscientBody, cell: Cell) -> Skill:
-    """Mine a block from where one stands if it is in reach, or else walk up to it first."""
+    """Mine a block, walking up to it first if it is out of reach."""
     if not player.sees(cell):
         yield from walk(player, cell, can_mine_from(player, cell))
     return (yield from mine(player, cell))
@@ -198,7 +197,7 @@ def mine_from_here(player: OmniscientBody, cell: Cell) -> Skill:
 
 @dataclass(frozen=True)
 class Mine(Family):
-    """Breaks the nearest blocks of some kinds, and picks up what drops if that is wanted."""
+    """Breaks the nearest blocks of some kinds, and optionally collects their drops."""
 
     blocks: tuple[str, ...] = option(None, "Names of blocks.", check=SOME_BLOCKS)
     count: int = option(1, "How many blocks, or how many of the items that drop.", least=1)
@@ -207,7 +206,7 @@ class Mine(Family):
     )
 
     def play(self, player: OmniscientBody) -> Skill:
-        """Break blocks until there are enough of them, or of what they drop."""
+        """Break blocks until there are enough of them, or of their drops."""
         held, broken = player.count_of(self.collect), 0
         in_vain: set[Cell] = set()
         for _ in range(_MOST_BLOCKS):
@@ -223,7 +222,7 @@ class Mine(Family):
             cell = min(found, key=lambda cell: math.dist(player.eye, middle(cell)))
             if (yield from mine_from_here(player, cell)):
                 broken += 1
-                yield from player.wait(1)  # what drops shows in the next tick
+                yield from player.wait(1)  # drops appear in the next tick
             else:
                 in_vain.add(cell)
         return False
@@ -241,7 +240,7 @@ class Clear(Family):
     )
 
     def play(self, player: OmniscientBody) -> Skill:
-        """Break one after the other, until the box is empty."""
+        """Break the nearest block until the box is empty."""
         x0, x1, y0, y1, z0, z1 = self.box
         cells = [
             player.relative((x, y, z))
@@ -258,14 +257,14 @@ class Clear(Family):
 
 @dataclass(frozen=True)
 class DigAndFill(Family):
-    """Digs straight down, and fills part of the hole again from within."""
+    """Digs straight down, and refills part of the hole from inside."""
 
     depth: int = option(3, "Blocks to dig down.", least=1)
     fill: str = option(None, "What to fill the hole with.", check=check_item)
     filled: int = option(1, "Blocks to fill.", least=0)
 
     def play(self, player: OmniscientBody) -> Skill:
-        """Dig the block below the feet time and again, and then jump and put blocks there."""
+        """Dig the blocks below the feet, then jump and place blocks there."""
         yield from stand_in_middle(player)
         x, y, z = player.cell
         for layer in range(y - 1, y - self.depth - 1, -1):
@@ -285,18 +284,18 @@ _WEAPONS = tuple(
     for material in ("diamond", "iron", "stone", "wooden")
     for kind in ("sword", "axe", "pickaxe", "shovel")
 )
-"""The best first."""
+"""Weapons, the best first."""
 _SIGHT = 48.0
 _DYING_TICKS = 25
-"""From the last hit until what the animal drops lies on the ground."""
+"""Ticks from the last hit until the animal's drops are on the ground."""
 _COLLECTIONS = 4
 _BESIDE = 2.5
-"""Blocks on the map from which the rest of the way to an animal is run straight."""
+"""Horizontal distance from which the player runs straight to an animal, in blocks."""
 
 
 @dataclass(frozen=True)
 class Hunt(Family):
-    """Kills animals as `ScriptedHunter` does, and picks up what they drop."""
+    """Kills animals as `ScriptedHunter` does, and collects their drops."""
 
     prey: tuple[str, ...] = option(None, "Names of animals.", check=SOME_PREY)
     kills: int = option(1, "How many to kill.", least=1)
@@ -304,7 +303,7 @@ class Hunt(Family):
     around_walls: bool = option(False, "Whether to run up by a path, not straight.")
 
     def play(self, player: OmniscientBody) -> Skill:
-        """Hunt one after the other."""
+        """Hunt one animal after the other."""
         yield from hold_one_of(player, _WEAPONS)
         for _ in range(self.kills):
             yield from self._kill_one(player)
@@ -323,7 +322,7 @@ class Hunt(Family):
         return True
 
     def _run_up(self, player: OmniscientBody) -> Skill:
-        """Run to where nothing stands between the player and the nearest animal."""
+        """Run to a place with a free line to the nearest animal."""
         goal = self._nearest(player)
         if goal is None:
             return False
@@ -337,7 +336,7 @@ class Hunt(Family):
         return (yield from run_by_path(player, near, reached))
 
     def _nearest(self, player: OmniscientBody) -> Point | None:
-        """The middle of the nearest animal."""
+        """Return the middle of the nearest animal, or None."""
         middles = [
             (mob["x"], mob["y"] + BODIES[mob["name"]].height / 2, mob["z"])
             for mob in player.engine.mobs_near(_SIGHT)

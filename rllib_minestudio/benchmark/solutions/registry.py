@@ -1,4 +1,4 @@
-"""The families of solutions by name, and how a task file's `solution` becomes one of them."""
+"""The families of solutions by name, and the agent that plays a task file's `solution`."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class InTurn(Family):
     steps: Sequence[Mapping[str, Any]] = option(None, "Solutions.", check=_check_steps)
 
     def play(self, player: OmniscientBody) -> Skill:
-        """Play each; one that fails is tried again from another place."""
+        """Play each solution, repeating a failed one from another place."""
         for step in self.steps:
             family = make_solution(step)
             for _ in range(_TRIES):
@@ -88,15 +88,15 @@ FAMILIES: dict[str, type[Family]] = {
     "hunt": Hunt,
     "in_turn": InTurn,
 }
-"""Families by the name that task files give them."""
+"""Families by their names in task files."""
 
 
 def solution_problems(given: Any, where: str = "solution") -> list[str]:
-    """Say what is wrong with a task's solution.
+    """Return the problems of a task's solution.
 
     Args:
         given: A mapping of one family to its parameters.
-        where: What messages call it.
+        where: Name of the solution in messages.
     """
     if not isinstance(given, Mapping) or len(given) != 1:
         return [broken_rule(where, given, _ONE)]
@@ -114,13 +114,13 @@ def solution_problems(given: Any, where: str = "solution") -> list[str]:
 
 
 def make_solution(given: Any) -> Family:
-    """Make the solution that a task file describes.
+    """Build the solution that a task file describes.
 
     Args:
         given: A mapping of one family to its parameters.
 
     Raises:
-        InvalidOptionsError: It describes none; lists all problems.
+        InvalidOptionsError: It is not a solution; lists all problems.
     """
     if problems := solution_problems(given):
         raise InvalidOptionsError(problems)
@@ -132,18 +132,18 @@ def make_solution(given: Any) -> Family:
 
 
 class SolutionAgent:
-    """Plays a scripted solution: it looks at the engine's state, and acts by MineStudio's actions.
+    """An agent that plays a scripted solution by the engine's state, through MineStudio's actions.
 
-    It shows that a task can be solved, and is no yardstick for players who see frames. A solution
-    that fails is begun anew; after one that is done it stands still.
+    It shows that a task can be solved, but is no baseline for players who see frames. A solution
+    that fails is restarted; after a solution has succeeded, the agent stands still.
     """
 
     def __init__(self, solution: Any, seed: int | None = None) -> None:
-        """Choose what to play.
+        """Build the solution.
 
         Args:
             solution: A family and its parameters, as in a task file.
-            seed: Of where in a slot one clicks, and the like; None draws one.
+            seed: Seed of random details, such as where in a slot to click; None draws one.
 
         Raises:
             InvalidOptionsError: There is no such solution; lists all problems.
@@ -153,16 +153,16 @@ class SolutionAgent:
         self.reset()
 
     def reset(self) -> None:
-        """Forget the episode before."""
+        """Forget the previous episode."""
         self._player: OmniscientBody | None = None
         self._skill: Skill | None = None
 
     def act(self, env: gym.Env[Any, Any]) -> dict[str, Any]:
-        """Return the next action for a `MineStudioEnv` or a wrapped one, of the type that it takes.
+        """Return the next action for a `MineStudioEnv`, possibly wrapped, in its action type.
 
         Raises:
-            TypeError: If it is no `MineStudioEnv`.
-            InvalidOptionsError: If the game is not the embedded engine.
+            TypeError: `env` is not a `MineStudioEnv`.
+            InvalidOptionsError: The game is not the embedded engine.
         """
         base, backend = embedded_game(env, "a scripted solution")
         if self._player is None or self._skill is None:
@@ -176,6 +176,6 @@ class SolutionAgent:
     def _pursue(self, player: OmniscientBody) -> Skill:
         while not (yield from self.family.play(player)):
             yield from close_screen(player)
-            yield {}  # time passes, whatever failed
+            yield {}  # let a tick pass before the next attempt
         while True:
             yield {}

@@ -1,4 +1,4 @@
-"""`rllib convert`: a MineStudio config module as an experiment file of this package."""
+"""`rllib convert`: translates a MineStudio config module into an experiment file."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from rllib_minestudio.foundation.files import write_whole
 from rllib_minestudio.foundation.options import Flag, option
 
 INCOMPLETE = 1
-"""Exit status when something could not be translated."""
+"""Exit status if something could not be translated."""
 
 DESCRIPTION = """\
 Translate a config module of MineStudio's online training (online_dict, env_generator,
 policy_generator) into an experiment file.
 
 CONFIG is Python and is executed, as MineStudio does: convert only files that you trust. MineStudio
-need not be installed; its classes are replaced by ones that only note their arguments.
+need not be installed; its classes are replaced by ones that only record their arguments.
 CONFIG may also be a whole program that ends by calling start_trainer; nothing is started.
 What cannot be translated is listed on standard error and at the top of the file; the exit status
-is then 1. docs/from_minestudio.md says what became of each key.
+is then 1. docs/from_minestudio.md says what becomes of each key.
 """
 
 EXAMPLES = """\
@@ -35,12 +35,10 @@ examples:
 
 @dataclass(frozen=True, kw_only=True)
 class ConversionRequest:
-    """What is translated, and where the translation goes."""
+    """Options of `rllib convert`."""
 
     config: Path = option(MISSING, "A Python file.", Flag("CONFIG", is_positional=True))
-    out: Path | None = option(
-        None, "The YAML file to write; without it, it is printed.", Flag("FILE")
-    )
+    out: Path | None = option(None, "The YAML file to write. Default: print it.", Flag("FILE"))
 
 
 def add_parser(parser: argparse.ArgumentParser) -> None:
@@ -52,23 +50,23 @@ def convert(request: ConversionRequest) -> int:
     """Run `rllib convert` and return the exit status.
 
     Raises:
-        InvalidOptionsError: If the output file exists.
-        ExperimentFileError: If the config module does not exist or raises.
+        InvalidOptionsError: The output file exists.
+        ExperimentFileError: The config module does not exist or raises an error.
     """
     from rllib_minestudio.cli.convert.stand_ins import ConfigModule
     from rllib_minestudio.cli.convert.writer import as_yaml, translate
 
     if request.out is not None and request.out.exists():
-        raise InvalidOptionsError(f"--out {request.out}: the file exists already.")
+        raise InvalidOptionsError(f"--out {request.out}: the file already exists.")
     translation = translate(ConfigModule(request.config))
     text = as_yaml(translation, request.config)
     if request.out is None:
         stdout.print(text, markup=False, end="")
     else:
         write_whole(request.out, text)
-        stdout.print(f"{request.out} is written.", markup=False)
+        stdout.print(f"{request.out} was written.", markup=False)
         for sentence in translation.not_needed:
-            stdout.print(f"not needed, or done otherwise: {sentence}", markup=False)
+            stdout.print(f"not needed, or done differently: {sentence}", markup=False)
     for sentence in translation.left_out:
         stderr.print(f"not translated: {sentence}", style="yellow", markup=False)
     return INCOMPLETE if translation.left_out else 0

@@ -1,4 +1,4 @@
-"""What `env_generator` builds, in this package's terms."""
+"""Translation of the environment that `env_generator` returns."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from rllib_minestudio.env.callbacks.builder import CALLBACKS, SUFFIX
 from rllib_minestudio.env.env_options import MINECRAFT, SET_BY_RLLIB, EnvOptions
 
 _RANDOM_EPISODES = 5
-"""Of the random policy, for the summary: at the real game's speed 20 would take minutes."""
+"""Episodes of the random policy for the summary: 20 would take minutes in the real game."""
 _CAMERA_PARAMETERS = (
     *("camera_binsize", "camera_maxval", "camera_mu", "camera_quantization_scheme"),
 )
 _FORMER_PARAMETERS = {
     "timestep_limit": "MineStudio ignores it; an episode lasts as long as JudgeReset says"
 }
-"""What MineStudio's documentation still shows, and why it is not needed."""
+"""Parameters that MineStudio's documentation still shows -> why they are not needed."""
 _HERE = __name__.partition(".")[0]
 _FOREIGN = "minestudio.simulator.callbacks"
 
@@ -62,16 +62,16 @@ def translate_env(translation: Translation, env: Any) -> None:
 
 
 def _callbacks(translation: Translation, callbacks: Any) -> list[Any]:
-    """The callbacks that can be translated; the others are named."""
+    """Return the callbacks that can be translated; the others are listed in `left_out`."""
     if not isinstance(callbacks, list | tuple):
-        translation.left_out.append(f"callbacks is {_shown(callbacks)}, no list")
+        translation.left_out.append(f"callbacks is {_shown(callbacks)}, not a list")
         return []
     specs = [_callback(translation, callback) for callback in callbacks]
     return [spec for spec in specs if spec is not None]
 
 
 def _callback(translation: Translation, callback: Any) -> Any:
-    """A callback as the option `callbacks` has it; None if that is not possible."""
+    """Return a callback in the form of the option `callbacks`; None if that is not possible."""
     if not isinstance(callback, StandIn) or not callback.is_minestudios:
         translation.left_out.append(
             f"the callback {_shown(callback)} is not MineStudio's: put its class into a module of "
@@ -99,14 +99,14 @@ def _shown(value: Any) -> str:
     return value.name if isinstance(value, StandIn) else f"a {type(value).__name__}"
 
 
-# ------------------------------------------------------------------ built by this package
+# ---------------------------------------------------------------- environments of this package
 
 
 def _translate_own_env(translation: Translation, env: MineStudioEnv) -> None:
-    """Translate an environment's options where they are no defaults, and close it.
+    """Translate the options that differ from their defaults, and close the environment.
 
-    Its callbacks may be objects. Those keep their constructor's arguments in attributes of the
-    same names, which is how they become the text of a file again; where one does not, that is said.
+    Callbacks may be objects. If these keep their constructor's arguments in attributes of the same
+    names, they can be written to a file again; otherwise they are listed in `left_out`.
     """
     defaults = EnvOptions()
     translation.set("config.env_config.engine", env.options.engine)
@@ -123,13 +123,13 @@ def _translate_own_env(translation: Translation, env: MineStudioEnv) -> None:
 
 
 def _specs(translation: Translation, callbacks: Iterable[Any]) -> list[Any]:
-    """The callbacks that can be written down; the others are named."""
+    """Return the callbacks that can be written to a file; the others are listed in `left_out`."""
     specs = [_spec(translation, callback) for callback in callbacks]
     return [spec for spec in specs if spec is not None]
 
 
 def _spec(translation: Translation, callback: Any) -> Any:
-    """A callback as the option `callbacks` has it; None if it cannot be written down."""
+    """Return a callback in the form of the option `callbacks`; None if that is not possible."""
     if isinstance(callback, str | Mapping):
         return callback
     kind = type(callback)
@@ -160,6 +160,6 @@ def _spec(translation: Translation, callback: Any) -> Any:
 
 
 def _is_default(value: Any, parameter: inspect.Parameter) -> bool:
-    """Whether an argument need not be written; arrays do not say whether they are equal."""
+    """Return whether an argument is the default; types like arrays cannot be compared with `==`."""
     plain = str | int | float | bool | list | tuple | dict | None
     return isinstance(value, plain) and value == parameter.default

@@ -1,11 +1,11 @@
-"""`start_rolloutmanager` and `start_trainer`, with which a program of MineStudio's begins training.
+"""`start_rolloutmanager` and `start_trainer`, with which MineStudio's programs start training.
 
     start_rolloutmanager(policy_generator, env_generator, online_cfg)
     start_trainer(policy_generator, env_generator, online_cfg)
 
-What they are given is translated as `rllib convert` translates a config module, and trained as
-`rllib train file` trains what that writes. What the generators import from `minestudio` is replaced
-while they run; what they take from this package is built, asked for its options, and closed.
+Their arguments are translated as by `rllib convert`, and trained as by `rllib train file`. While
+the generators run, what they import from `minestudio` is replaced by stand-ins. Environments of
+this package are built, asked for their options, and closed.
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ if TYPE_CHECKING:
     from ray.tune import Result
 
 RAY_RESULTS = Path("~/ray_results")
-"""Where a run goes whose `save_path` is None."""
+"""Folder of the results if `save_path` is None."""
 
 CONFIG_FILE = "whole_config.py"
-"""Where a run's folder holds the text of the config, which MineStudio puts into checkpoints."""
+"""File in the run's folder with the text of the config, which MineStudio stores in checkpoints."""
 
 _WITHOUT_A_FILE = Path("online.py")
-"""Names what was typed into an interpreter or a notebook."""
+"""Name for code that was typed into an interpreter or a notebook."""
 
 
 def start_rolloutmanager(
     policy_generator: Callable[[], Any], env_generator: Callable[[], Any], online_cfg: Any
 ) -> None:
-    """Check what MineStudio's manager of rollout workers would be started with.
+    """Check the arguments of MineStudio's manager of rollout workers.
 
-    Nothing is started: env runners belong to the run here, and `start_trainer` starts them.
+    Nothing is started: `start_trainer` starts the env runners.
 
     Args:
         policy_generator: Returns the policy; called by `start_trainer`.
         env_generator: Returns the simulator; called by `start_trainer`.
-        online_cfg: The options, a mapping or OmegaConf's of one.
+        online_cfg: The options, a mapping or an OmegaConf config of one.
 
     Raises:
-        InvalidOptionsError: One of them is of another kind.
+        InvalidOptionsError: An argument has the wrong type.
     """
     _checked(policy_generator, env_generator, online_cfg)
     stdout.print("start_rolloutmanager: start_trainer starts the env runners itself.")
@@ -66,25 +66,25 @@ def start_trainer(
     online_cfg: Any,
     whole_config: str | None = None,
 ) -> Result:
-    """Train until `train_config.num_iterations` are done.
+    """Train for `train_config.num_iterations` iterations.
 
-    The run's folder is below `train_config.save_path`, or below `~/ray_results` where that is
-    None. It holds the experiment file that everything was translated into. Ray is started for the
+    The run's folder is below `train_config.save_path`, or `~/ray_results` if that is None. It
+    contains the experiment file into which the arguments were translated. Ray is started for the
     run and shut down after it.
 
     Args:
         policy_generator: Returns the policy, MineStudio's or this package's.
         env_generator: Returns the simulator, MineStudio's or this package's.
-        online_cfg: The options, a mapping or OmegaConf's of one.
+        online_cfg: The options, a mapping or an OmegaConf config of one.
         whole_config: The config's text, to be kept with the run.
 
     Returns:
         Tune's result: metrics, checkpoint, and the folder.
 
     Raises:
-        InvalidOptionsError: Something cannot be translated, or what was translated is not in
-            order; lists all problems.
-        MineStudioError: The training failed, or this process runs Ray already.
+        InvalidOptionsError: Something cannot be translated, or the translation is invalid; all
+            problems are listed.
+        MineStudioError: Training failed, or this process already runs Ray.
     """
     options = _checked(policy_generator, env_generator, online_cfg)
     if not isinstance(whole_config, str | None):
@@ -104,37 +104,37 @@ def start_trainer(
 
 
 def _trained(name: str, kept: Mapping[str, str], out: Path) -> Result:
-    """Train what is in the file `name` of those that are kept."""
+    """Train the experiment in the file `name`, one of those to keep with the run."""
     from rllib_minestudio.experiments.resumed_run import results_on_disk
     from rllib_minestudio.experiments.train import TrainingRequest, train_experiments
 
     with written(name, kept) as file:
         (run,) = train_experiments(TrainingRequest(file=file, out=out, kept=kept))
     if run.status:
-        raise MineStudioError(f"The training failed; {str(run.folder)!r} holds what there is.")
+        raise MineStudioError(f"Training failed; the results so far are in {str(run.folder)!r}.")
     (result,) = results_on_disk(run.plan, run.folder)
     return result
 
 
 def _refuse_second_ray() -> None:
-    """Say at once what would be said when the run is about to begin.
+    """Refuse early what would be refused when the run starts.
 
     Raises:
-        MineStudioError: This process runs Ray.
+        MineStudioError: This process already runs Ray.
     """
     ray = sys.modules.get("ray")
     if ray is not None and ray.is_initialized():
         raise MineStudioError(
-            "This process runs Ray already, and start_trainer starts one of its own: leave out "
-            "ray.init(), or call ray.shutdown() before."
+            "This process runs Ray already, and start_trainer starts its own: leave out "
+            "ray.init(), or call ray.shutdown() first."
         )
 
 
 def _checked(policy_generator: Any, env_generator: Any, online_cfg: Any) -> dict[str, Any]:
-    """Return the options as a mapping of Python's own.
+    """Return the options as a dict.
 
     Raises:
-        InvalidOptionsError: An argument is of a kind that it cannot have; lists all problems.
+        InvalidOptionsError: An argument has the wrong type; all problems are listed.
     """
     problems = Problems()
     for name, generator in (
@@ -163,32 +163,32 @@ def _results_folder(options: Mapping[str, Any]) -> Path:
 
 
 def _file_of(generator: Callable[[], Any]) -> Path | None:
-    """Return the file that a generator is written in; None if it is in none."""
+    """Return the source file of a generator; None if there is none."""
     try:
         file = inspect.getsourcefile(inspect.unwrap(generator))
-    except TypeError:  # an object that is called
+    except TypeError:  # a callable object
         return None
     return Path(file).resolve() if file is not None and Path(file).is_file() else None
 
 
-# ------------------------------------------------------- a translation that is trained from at once
-# Kept with the run, and complete or refused.
+# ------------------------------------------------------- training directly from a translated config
+# The translation must be complete, and is kept with the run.
 
 
 @contextmanager
 def experiment_file(given: Path) -> Iterator[tuple[Path, Mapping[str, str]]]:
-    """Find what `rllib train file` is to read, converting one of MineStudio's configs by name.
+    """Find the file for `rllib train file`, converting one of MineStudio's configs if it is named.
 
     Args:
-        given: A path, or a bare name. Files go before the package's examples, and these before
-            MineStudio's configs.
+        given: A path, or a bare name. Files have precedence over the package's examples, and these
+            over MineStudio's configs.
 
     Yields:
-        The file, and what the run's folder is to keep because it lies nowhere else.
+        The file, and the texts to keep in the run's folder because they are stored nowhere else.
 
     Raises:
-        ExperimentFileError: The config raises.
-        InvalidOptionsError: Not all of it can be translated.
+        ExperimentFileError: The config raises an error.
+        InvalidOptionsError: The config cannot be translated completely.
     """
     is_bare = given.name == str(given) and not given.exists()
     config = minestudio_config(given.name) if is_bare and not packaged_example(given) else None
@@ -196,7 +196,7 @@ def experiment_file(given: Path) -> Iterator[tuple[Path, Mapping[str, str]]]:
         yield given, {}
         return
     stdout.print(
-        f"{given} is MineStudio's config {config}, Python that is executed; it is converted, and "
+        f"{given} is MineStudio's config {config}, Python that is executed. It is converted, and "
         f"the run's folder keeps {config.stem}.yaml."
     )
     translation = translate(ConfigModule(config))
@@ -207,29 +207,29 @@ def experiment_file(given: Path) -> Iterator[tuple[Path, Mapping[str, str]]]:
 
 
 def require_complete(left_out: list[str], name: str, translator: str) -> None:
-    """Refuse to train what was translated in part only.
+    """Refuse to train an incomplete translation.
 
     Args:
-        left_out: What was not.
-        name: What was translated.
-        translator: What writes the rest into a file, for the message.
+        left_out: What could not be translated.
+        name: Name of what was translated.
+        translator: What writes the translated part to a file, for the message.
 
     Raises:
-        InvalidOptionsError: Anything was left out.
+        InvalidOptionsError: The translation is incomplete.
     """
     if left_out:
         raise InvalidOptionsError(
             [
                 *(f"{name}: not translated: {sentence}" for sentence in left_out),
-                f"{name}: nothing was trained. {translator} writes down what can be translated; "
-                "see to the rest there, and train that file.",
+                f"{name}: nothing was trained. {translator} writes what can be translated to "
+                "a file; complete it, and train that file.",
             ]
         )
 
 
 @contextmanager
 def written(name: str, texts: Mapping[str, str]) -> Iterator[Path]:
-    """Put one of several texts into a file of its name while a `with` block runs."""
+    """Write one of several texts to a temporary file of its name."""
     with tempfile.TemporaryDirectory(prefix="rllib-minestudio-") as folder:
         file = Path(folder) / name
         file.write_text(texts[name])

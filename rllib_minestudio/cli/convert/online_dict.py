@@ -1,4 +1,4 @@
-"""MineStudio's `online_dict`, key by key: where each option went, or why it went nowhere."""
+"""Translation of MineStudio's `online_dict`, with a rule for each key, and of the policy."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from rllib_minestudio.experiments.file import RENAMED
 
 @dataclass
 class Translation:
-    """An experiment in the making.
+    """A translated experiment, which is filled step by step.
 
     Attributes:
         experiment: `run`, `env`, `stop`, `config`, ... of the YAML file.
-        left_out: One sentence for each thing that has no translation and matters.
-        not_needed: One sentence for each thing that needs none here.
+        left_out: A sentence for each thing that matters but cannot be translated.
+        not_needed: A sentence for each thing that needs no translation.
     """
 
     experiment: dict[str, Any] = field(
@@ -51,7 +51,7 @@ class Translation:
         section[last] = value
 
     def plain(self, name: str, value: Any) -> Any:
-        """Return a value as YAML can hold it; one that it cannot is left out and said so."""
+        """Return a value as plain data; None if impossible, which is noted in `left_out`."""
         try:
             return yaml_value(value)
         except NotPlainError as error:
@@ -64,7 +64,7 @@ Rule = Callable[[Translation, str, Any, Mapping[str, Any]], None]
 
 
 def to(target: str) -> Rule:
-    """The option exists here, under another name."""
+    """Return the rule for an option that has another name here."""
 
     def rule(translation: Translation, path: str, value: Any, options: Mapping[str, Any]) -> None:
         translation.set(target, value)
@@ -73,7 +73,7 @@ def to(target: str) -> Rule:
 
 
 def times(target: str, *others: str) -> Rule:
-    """The option exists here, but counts for all learners or all parts together."""
+    """Return the rule for an option that is multiplied here by others, such as the workers."""
 
     def rule(translation: Translation, path: str, value: Any, options: Mapping[str, Any]) -> None:
         product = value
@@ -85,7 +85,7 @@ def times(target: str, *others: str) -> Rule:
 
 
 def only(*fine: Any, otherwise: str) -> Rule:
-    """There is no option here; what these values mean is what happens."""
+    """Return the rule for an option of which only some values describe what this package does."""
 
     def rule(translation: Translation, path: str, value: Any, options: Mapping[str, Any]) -> None:
         if value not in fine:
@@ -95,7 +95,7 @@ def only(*fine: Any, otherwise: str) -> Rule:
 
 
 def unneeded(reason: str) -> Rule:
-    """The option configures something that works otherwise here."""
+    """Return the rule for an option of something that works differently here."""
 
     def rule(translation: Translation, path: str, value: Any, options: Mapping[str, Any]) -> None:
         translation.not_needed.append(f"{path}: {reason}")
@@ -104,7 +104,7 @@ def unneeded(reason: str) -> Rule:
 
 
 def filmed(translation: Translation, path: str, value: Any, options: Mapping[str, Any]) -> None:
-    """Videos are of checkpoints here, so their interval is a multiple of the checkpoints'."""
+    """Round the videos' interval up to a multiple of the checkpoints', which are filmed here."""
     save_interval = options.get(_SAVE, value)
     interval = -(-value // save_interval) * save_interval
     translation.set("record_video_interval", interval)
@@ -115,7 +115,7 @@ def filmed(translation: Translation, path: str, value: Any, options: Mapping[str
 
 
 def annealed(translation: Translation, path: str, value: Any, options: Mapping[str, Any]) -> None:
-    """MineStudio anneals over all its iterations, whether they are given or not."""
+    """Anneal over all iterations, as MineStudio does; that requires their number."""
     iterations = options.get(_ITERATIONS)
     if value and iterations is None:
         translation.left_out.append(f"{path}={value!r}: there is no {_ITERATIONS} to anneal over")
@@ -124,7 +124,7 @@ def annealed(translation: Translation, path: str, value: Any, options: Mapping[s
 
 
 def refreshed(translation: Translation, path: str, value: Any, options: Mapping[str, Any]) -> None:
-    """Of MineStudio's two trainers, one reads whether the prior is to be replaced."""
+    """Report the replacement of the prior, an option that only PPOBCTrainer reads."""
     if value and options.get(_TRAINER) == _PPO_AND_CLONING:
         translation.left_out.append(
             f"{path}={value!r}: PPOBCTrainer replaces the prior when an iteration's reward is the "
@@ -138,9 +138,9 @@ def refreshed(translation: Translation, path: str, value: Any, options: Mapping[
 
 
 def frozen(translation: Translation, path: str, value: Any, options: Mapping[str, Any]) -> None:
-    """Stop VPT's decoder from learning, as the first versions did with a policy's.
+    """Freeze VPT's decoder, as early versions of MineStudio did.
 
-    They let only parameters learn that `policy.net.encoders` or `policy.value_head` names.
+    They trained only the parameters of `policy.net.encoders` and `policy.value_head`.
     """
     if value:
         translation.set("config.model.freeze", list(_VPT_DECODER))
@@ -153,7 +153,7 @@ def frozen(translation: Translation, path: str, value: Any, options: Mapping[str
 
 
 def autocast(translation: Translation, path: str, value: Any, options: Mapping[str, Any]) -> None:
-    """MineStudio's learner computes in float16 with scaled gradients, its workers in float32."""
+    """Replace float16 with scaled gradients, in MineStudio's learner only, by bfloat16."""
     if value:
         translation.set("config.model.precision", "bfloat16")
         translation.not_needed.append(
@@ -161,11 +161,11 @@ def autocast(translation: Translation, path: str, value: Any, options: Mapping[s
             "for learners and env runners alike"
         )
     else:
-        translation.not_needed.append(f"{path}={value!r}: float32 is what there is by default")
+        translation.not_needed.append(f"{path}={value!r}: float32 is the default here")
 
 
 def cloned(translation: Translation, path: str, value: Any, options: Mapping[str, Any]) -> None:
-    """The arguments that PPOBCTrainer has and PPOTrainer has not."""
+    """Translate the arguments that PPOBCTrainer has and PPOTrainer lacks."""
     if options.get(_TRAINER) != _PPO_AND_CLONING:
         translation.left_out.append(f"{path}: only PPOBCTrainer reads it")
     elif path == _CLONING_COEFFICIENT:
@@ -184,14 +184,14 @@ def cloned(translation: Translation, path: str, value: Any, options: Mapping[str
         )
     else:
         translation.left_out.append(
-            f"{path}: MineStudio's data sets are not read beside PPO; set "
+            f"{path}: MineStudio's data sets are not read in PPO; set "
             "config.behaviour_cloning.recordings to a folder of episodes (docs/learning.md), "
             "without which nothing is cloned"
         )
 
 
 def _cloning_weight(objectives: Any) -> float | None:
-    """Return the weight of the only objective, BehaviorCloneCallback; None if there are others."""
+    """Return the weight of the only objective, BehaviorCloneCallback; 1 without objectives."""
     objectives = list(objectives or ())
     if not objectives:
         return 1.0
@@ -204,10 +204,10 @@ def _cloning_weight(objectives: Any) -> float | None:
 _STORE = "fragments live in Ray's object store, which spills to disk by itself"
 _PREFETCH = "the learner prefetches by itself"
 _RESUME = "MineStudio's training checkpoints cannot be resumed; give its weights as model.weights"
-_VIDEOS = "videos of the agent lie in the run's folder, at the game's 20 frames a second"
+_VIDEOS = "videos of the agent are in the run's folder, at the game's 20 frames a second"
 _PPO_AND_CLONING = "PPOBCTrainer"
 _VPT_DECODER = ("net.recurrent_layer.*", "net.lastlayer.*", "net.final_ln.*", "pi_head.*")
-"""Patterns on the parameters of VPT that belong to neither its encoder nor its value head."""
+"""Patterns of VPT's parameters outside its encoder and value head."""
 _TRAINER = "trainer_name"
 _CLONING_COEFFICIENT = "train_config.bc_coef"
 _OBJECTIVES = "train_config.callbacks"
@@ -261,17 +261,18 @@ RULES: dict[str, Rule] = {
     "train_config.resume_optimizer": unneeded("--resume always restores the optimizer"),
     "train_config.save_path": unneeded("give the command line's --out"),
 }
-"""A rule for each key of `online_dict` in MineStudio 1.1.6, and in the versions about it.
+"""A rule for each key of `online_dict` in MineStudio 1.1.6 and neighbouring versions.
 
-`fix_decoder` is an earlier version's, which its documentation still shows; `use_amp` a later one's.
+`fix_decoder` is from an earlier version, and still in its documentation; `use_amp` is from a later
+one.
 """
 
 _OBJECTS = ("train_config.mine_data", _OBJECTIVES)
-"""Options whose value is no plain one, but an object of MineStudio's."""
+"""Options whose values are MineStudio's objects, not plain data."""
 
 
 def flattened(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """All options by dotted path; a mapping that has a rule of its own is one option."""
+    """Return all options by dotted path; a mapping that has its own rule is one option."""
     flat: dict[str, Any] = {}
     for key, value in tree.items():
         path = f"{prefix}{key}"
@@ -283,11 +284,11 @@ def flattened(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def translate_options(translation: Translation, online_dict: Any) -> None:
-    """Translate `online_dict`; keys that MineStudio does not have either are left out.
+    """Translate `online_dict`; keys unknown to MineStudio are listed in `left_out`.
 
     Args:
-        translation: The experiment in the making.
-        online_dict: A mapping, or OmegaConf's of one.
+        translation: The translation to fill.
+        online_dict: A mapping, or an OmegaConf config of one.
     """
     if OmegaConf.is_config(online_dict):
         try:
@@ -302,7 +303,7 @@ def translate_options(translation: Translation, online_dict: Any) -> None:
         )
         return
     if not isinstance(online_dict, Mapping):
-        translation.left_out.append(f"online_dict is {type(online_dict).__name__}, no mapping")
+        translation.left_out.append(f"online_dict is {type(online_dict).__name__}, not a mapping")
         return
     if not online_dict:
         translation.left_out.append("online_dict is empty")
@@ -319,26 +320,23 @@ def translate_options(translation: Translation, online_dict: Any) -> None:
         try:
             RULES[path](translation, path, value, options)
         except (TypeError, ValueError, ArithmeticError):  # rules that calculate
-            translation.left_out.append(f"{path}={value!r}: the value is none that it can have")
+            translation.left_out.append(f"{path}={value!r}: the value is invalid")
 
 
-# ----------------------------------------- what `policy_generator` returns, in this package's terms
-# A policy's class and its weights.
-#
-# VPT is translated whole. For any other class there is no network here, so the file names a class
-# that its reader has yet to write: it is refused until there is one, and VPT never stands in for
-# it.
+# ----------------------------------------------------- translation of the policy: class and weights
+# VPT is translated completely. This package has no network for any other class, so the file names a
+# class that the user has yet to write, and is refused until it exists. VPT never replaces it.
 
 _FROM_PRETRAINED = ".from_pretrained"
 _PRETRAINED_PARAMETERS = ("pretrained_model_name_or_path",)
 _VPT_FILES = ("model_path", "weights_path")
 _VPT_LOADERS = {
     "load_vpt_policy": _VPT_FILES,
-    "load_openai_policy": _VPT_FILES,  # the name that it had before
+    "load_openai_policy": _VPT_FILES,  # its former name
     "VPTPolicy.from_pretrained": _PRETRAINED_PARAMETERS,
 }
 _HERE = __name__.partition(".")[0]
-"""This package, whose own policies say in `source` what they were loaded from."""
+"""This package; its policies keep in `source` what they were loaded from."""
 _PLACEHOLDER = "my_package.my_module"
 
 
@@ -346,13 +344,13 @@ class _Other(NamedTuple):
     """A policy of MineStudio's other than VPT."""
 
     title: str
-    """As its paper calls it."""
+    """Its name in its paper."""
 
     reads: str
-    """What it is shown besides frames, and where that comes from here."""
+    """Its inputs besides frames, and how to provide them here."""
 
     default: str | None
-    """What its loader loads if it is given nothing."""
+    """The weights that its loader loads by default."""
 
 
 _OTHERS = {
@@ -381,7 +379,7 @@ _OTHER_LOADERS = {
     "load_groot_policy": "GrootPolicy",
     "load_rocket_policy": "RocketPolicy",
 }
-"""Each takes `ckpt_path`."""
+"""Loader -> class; each loader takes `ckpt_path`."""
 
 
 def translate_policy(translation: Translation, policy: Any) -> None:
@@ -390,7 +388,7 @@ def translate_policy(translation: Translation, policy: Any) -> None:
     name, module = kind.__qualname__, kind.__module__
     if module == "builtins":
         translation.left_out.append(
-            f"policy_generator() returns a {name}, which is no policy: set config.module_class "
+            f"policy_generator() returns a {name}, which is not a policy: set config.module_class "
             "and config.model (docs/policies.md)"
         )
     elif module.partition(".")[0] == _HERE and getattr(policy, "source", None) is not None:
@@ -409,7 +407,7 @@ def translate_policy(translation: Translation, policy: Any) -> None:
 
 
 def _translate_vpt(translation: Translation, policy: Any, called: str) -> None:
-    """Name the weights; the sizes follow from what they say of themselves."""
+    """Set the weights, from which the sizes are derived when they are loaded."""
     parameters = _VPT_LOADERS.get(called, ())
     arguments = by_name(policy, parameters) if isinstance(policy, StandIn) else {}
     weights = [arguments[name] for name in parameters if arguments.get(name) is not None]
@@ -428,7 +426,7 @@ def _translate_vpt(translation: Translation, policy: Any, called: str) -> None:
 
 
 def _translate_own(translation: Translation, policy: Any, kind: type) -> None:
-    """Say where a class that is not MineStudio's is, and what it derives from."""
+    """Report a class that is not MineStudio's: its module and the class it is derived from."""
     name = kind.__qualname__.removesuffix(_FROM_PRETRAINED)
     is_in_config = kind.__module__ == CONFIG_MODULE
     title = f"{name} of the config file" if is_in_config else f"{kind.__module__}.{name}"
@@ -442,14 +440,14 @@ def _translate_own(translation: Translation, policy: Any, kind: type) -> None:
 def _leave_out(
     translation: Translation, policy: Any, path: str, title: str, known: _Other | None
 ) -> None:
-    """Name a class that is yet to be written, and say what it must do.
+    """Name a class that the user has yet to write, and report what it must do.
 
     Args:
-        translation: The experiment in the making.
+        translation: The translation to fill.
         policy: What `policy_generator` returned.
-        path: Import path of that class.
-        title: The original's name.
-        known: What is known of it.
+        path: Import path of the class to write.
+        title: Name of the original class.
+        known: What is known about the original class.
     """
     translation.set("config.module_class", path)
     weights = _weights_of(policy) or (known.default if known else None)
@@ -470,7 +468,7 @@ def _leave_out(
 
 
 def _weights_of(policy: Any) -> str | None:
-    """Return the file or id that a loader was given, if it was given one."""
+    """Return the file or id that was passed to a loader; None if there was none."""
     if not isinstance(policy, StandIn):
         return None
     if policy.name.endswith(_FROM_PRETRAINED):
@@ -484,7 +482,7 @@ def _weights_of(policy: Any) -> str | None:
 
 
 def _to_write(name: str) -> str:
-    """Name the class that is to wrap one, as this package names its own."""
+    """Return a name for the class that is to wrap another, in this package's style."""
     return f"{name.rpartition('.')[2].removesuffix('Policy') or name}RLModule"
 
 

@@ -1,8 +1,8 @@
-"""Running a MineStudio config module without MineStudio: its classes only note their arguments.
+"""Running a MineStudio config module without MineStudio, with stand-ins that record arguments.
 
-A config module is Python: `env_generator()` builds a simulator, `policy_generator()` loads
+A config module is Python: `env_generator()` builds a simulator, and `policy_generator()` loads
 gigabytes of weights. Here the names that it imports from `minestudio`, and from packages that are
-not installed, are stand-ins, so that running both costs nothing and shows what they were given.
+not installed, are stand-ins, so that running both functions is cheap and reveals the arguments.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from rllib_minestudio.foundation.values import plain
 MINESTUDIO = "minestudio"
 _POLICIES = "minestudio.models"
 CONFIG_MODULE = "__rllib_convert__"
-"""Name under which the config module runs: that of the module of its classes."""
+"""Name under which the config module runs, which its classes have as `__module__`."""
 _CONFIGS = "minestudio.online.run.config"
-"""MineStudio's own configs, which others take their `online_dict` from: run, not replaced."""
+"""MineStudio's own configs, from which others import `online_dict`: they are run, not replaced."""
 
 SIMULATOR = "MinecraftSim"
 SIMULATOR_PARAMETERS = (
     *("action_type", "obs_size", "render_size", "seed", "inventory", "preferred_spawn_biome"),
     *("num_empty_frames", "callbacks", "camera_config"),
 )
-"""In MineStudio's order; ours have the same names."""
+"""Parameters in MineStudio's order; ours have the same names."""
 _START = "start_trainer"
 _START_PARAMETERS = ("policy_generator", "env_generator", "online_cfg")
 
 
 class _Noting(type):
-    """Makes `Class.method(...)` a noted call too, such as `VPTPolicy.from_pretrained("...")`."""
+    """Metaclass that also records calls of class methods, like `VPTPolicy.from_pretrained`."""
 
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("__"):
@@ -54,7 +54,7 @@ class _Noting(type):
         if cls.__qualname__ == _START and _package(cls) == MINESTUDIO:
             StandIn.started = by_name(super().__call__(*arguments, **keywords), _START_PARAMETERS)
         if any(base.__module__.startswith(_POLICIES) for base in cls.__mro__):
-            # One derived from MineStudio's builds layers as wide as those, which are none here.
+            # The constructor of a derived policy would build layers of sizes that stand-ins lack.
             policy: Any = object.__new__(cast("type[StandIn]", cls))
             StandIn.__init__(policy, *arguments, **keywords)
             return policy
@@ -62,25 +62,24 @@ class _Noting(type):
 
 
 class StandIn(metaclass=_Noting):
-    """What a call of a stand-in returns: its name and arguments, and no behaviour.
+    """The result of calling a stand-in: its name and arguments, without behaviour.
 
     Attributes:
-        used: Packages of which a class was called or derived from, since the last config module.
-        started: What `start_trainer` was called with, by name, if the config module itself calls
-            it as a program does.
-        arguments: The positional ones.
-        keywords: The others, by name.
+        used: Packages with classes that the current config has called or derived from.
+        started: Arguments of `start_trainer` by name, if the config is a program that calls it.
+        arguments: Positional arguments.
+        keywords: Keyword arguments.
     """
 
     used: ClassVar[set[str]] = set()
     started: ClassVar[dict[str, Any]] = {}
 
     def __init_subclass__(cls) -> None:
-        """Note the class that the config derives from."""
+        """Note the packages of the classes that the config derives from."""
         StandIn.used.update(_package(base) for base in cls.__mro__[1:] if base is not StandIn)
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
-        """Note the arguments; the simulator's by name, as they are its attributes too."""
+        """Record the arguments; the simulator's by name, because they are also its attributes."""
         if type(self).__qualname__ == SIMULATOR and self.is_minestudios:
             keywords = {**dict(zip(SIMULATOR_PARAMETERS, arguments, strict=False)), **keywords}
             keywords.setdefault("callbacks", [])
@@ -88,9 +87,9 @@ class StandIn(metaclass=_Noting):
         vars(self).update(arguments=arguments, keywords=keywords)
 
     def __getattr__(self, name: str) -> Any:
-        """An argument, as in `sim.callbacks`; any method returns the object itself.
+        """Return an argument, as in `sim.callbacks`, or else a method that returns the object.
 
-        The latter is what `policy.to(device)` does.
+        The latter is for calls such as `policy.to(device)`.
         """
         if name.startswith("__"):
             raise AttributeError(name)
@@ -99,17 +98,17 @@ class StandIn(metaclass=_Noting):
         return lambda *_, **__: self
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Note it as an argument, as in `sim.callbacks = [...]`."""
+        """Record it as an argument, as in `sim.callbacks = [...]`."""
         self.keywords[name] = value
 
     @property
     def name(self) -> str:
-        """What was called: a class's or function's name, a class method with its class."""
+        """The name of the class or function that was called; for class methods with the class."""
         return type(self).__qualname__
 
     @property
     def is_minestudios(self) -> bool:
-        """Whether it is MineStudio's own, not a class of the config derived from one."""
+        """Whether it is MineStudio's own, not a derived class in the config."""
         return _package(type(self)) == MINESTUDIO
 
 
@@ -117,8 +116,8 @@ def by_name(call: StandIn, parameters: Sequence[str]) -> dict[str, Any]:
     """Return a call's arguments by name.
 
     Args:
-        call: What it returned.
-        parameters: The names of positional ones, in order.
+        call: The stand-in that the call returned.
+        parameters: Names of the positional parameters, in order.
     """
     return {**dict(zip(parameters, call.arguments, strict=False)), **call.keywords}
 
@@ -132,7 +131,7 @@ def _stand_in(name: str, module: str) -> type[StandIn]:
 
 
 class _StandInModule(ModuleType):
-    """A module that has whatever name one asks it for."""
+    """A module in which every name exists, as a stand-in."""
 
     def __init__(self, name: str, star: list[str]) -> None:
         super().__init__(name)
@@ -148,15 +147,14 @@ class _StandInModule(ModuleType):
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds stand-ins for MineStudio's modules, and for what the config imports in vain."""
+    """Finds stand-ins for MineStudio's modules, and for packages that the config lacks.
+
+    Args:
+        folder: The config's folder.
+        star: Names that the config gets from `from ... import *`.
+    """
 
     def __init__(self, folder: Path, star: list[str]) -> None:
-        """Note where the config is.
-
-        Args:
-            folder: Its folder.
-            star: What it gets from `from ... import *`.
-        """
         self.missing: set[str] = set()
         self.folder = folder
         self._star = star
@@ -167,7 +165,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     ) -> importlib.machinery.ModuleSpec | None:
         package = fullname.partition(".")[0]
         if package != MINESTUDIO and package not in self.missing:
-            # Libraries try optional imports of their own, which have to fail.
+            # Optional imports of libraries have to fail.
             if self._searching or not self._asked_by_the_config() or self._is_installed(package):
                 return None
             self.missing.add(package)
@@ -176,7 +174,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
 
     def _real_config(self, fullname: str) -> importlib.machinery.ModuleSpec | None:
-        """One of MineStudio's own configs, if MineStudio is installed; it need not be imported."""
+        """Find one of MineStudio's own configs, if it is installed, without importing it."""
         for folder in sys.path:
             file = Path(folder or ".").joinpath(*fullname.split(".")).with_suffix(".py")
             if file.is_file():
@@ -193,7 +191,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             self._searching = False
 
     def _asked_by_the_config(self) -> bool:
-        """Whether the import under way stands in the config module, or a module beside it."""
+        """Return whether the current import is in the config, or a module in its folder."""
         frame = sys._getframe(1)
         while frame is not None:
             name = str(frame.f_globals.get("__name__"))
@@ -205,22 +203,22 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return False
 
     def is_beside(self, file: Any) -> bool:
-        """Whether a module's file lies in the config's folder."""
+        """Return whether a module's file is in the config's folder."""
         return isinstance(file, str) and Path(file).resolve().parent == self.folder
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         return _StandInModule(spec.name, self._star)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Nothing to execute."""
+        """Do nothing: there is no code to execute."""
 
 
 def _unbound_names(config: Path) -> list[str]:
-    """What a config uses and never binds: what it gets from `from ... import *`."""
+    """Return names that a config uses but never binds: those from `from ... import *`."""
     try:
         tree = ast.parse(config.read_bytes())
     except (SyntaxError, ValueError):
-        return []  # running it will say so
+        return []  # running it will report the error
     used: set[str] = set()
     bound = set(dir(builtins))
     for node in ast.walk(tree):
@@ -237,7 +235,7 @@ def _unbound_names(config: Path) -> list[str]:
 
 @contextmanager
 def _installed(finder: _Finder) -> Iterator[None]:
-    """Let imports find stand-ins, and modules beside the config; afterwards all is as it was."""
+    """Let imports find stand-ins and modules in the config's folder; then restore the state."""
     before = dict(sys.modules)
     StandIn.used.clear()
     StandIn.started = {}
@@ -258,14 +256,14 @@ def _installed(finder: _Finder) -> Iterator[None]:
 
 
 class Config:
-    """What a training of MineStudio's is made of.
+    """Options, environment and policy of a MineStudio training run.
 
     Attributes:
-        online_dict: Its options, or None.
+        online_dict: The options, or None.
         env: What `env_generator()` returned, or None.
         policy: What `policy_generator()` returned, or None.
-        missing: Packages that are not installed although it uses something of them.
-        problems: Why `env` or `policy` is None although there is a generator.
+        missing: Packages that the config uses but that are not installed.
+        problems: Why `env` or `policy` is None.
     """
 
     def __init__(
@@ -275,13 +273,13 @@ class Config:
         online_cfg: Any,
         folder: Path,
     ) -> None:
-        """Run the two generators, whose own imports of MineStudio find stand-ins.
+        """Run the two generators, whose imports of MineStudio find stand-ins.
 
         Args:
             policy_generator: Returns the policy.
             env_generator: Returns the simulator.
             online_cfg: The options.
-            folder: Where the generators' modules beside them are.
+            folder: Folder from which the generators may import modules.
         """
         finder = _Finder(folder, [])
         with _installed(finder):
@@ -310,13 +308,13 @@ class Config:
 
 
 class ConfigModule(Config):
-    """What a MineStudio config module says, or a program that starts a training itself."""
+    """The config in a MineStudio config module, or in a program that starts training itself."""
 
     def __init__(self, path: Path) -> None:
-        """Run the module, and its two generators.
+        """Run the module and its two generators.
 
         Raises:
-            ExperimentFileError: If it does not exist or raises.
+            ExperimentFileError: The module does not exist or raises an error.
         """
         if not path.is_file():
             raise ExperimentFileError(f"There is no file {str(path)!r}.")
@@ -328,23 +326,23 @@ class ConfigModule(Config):
                 raise ExperimentFileError(
                     f"{path}: running it raised {type(error).__name__}: {error}"
                 ) from error
-            # What a program starts counts: it may have changed a copy of its online_dict.
+            # Arguments of start_trainer take precedence: they may be a changed copy of online_dict.
             self._generate({**names, "online_cfg": names.get("online_dict"), **StandIn.started})
         self.missing = sorted(finder.missing & StandIn.used)
 
 
-# -------------------------------------------------- values of a config module as YAML can hold them
+# ------------------------------------------------------------------ plain data of a config's values
 
 
 class NotPlainError(ValueError):
-    """A value that YAML cannot hold; the message shows it."""
+    """A value cannot be written as YAML; the message shows it."""
 
 
 def yaml_value(value: Any) -> Any:
-    """Return a value in lists, mappings, texts and numbers, enums as what they stand for.
+    """Return a value as plain data; enums become their values, and paths strings.
 
     Raises:
-        NotPlainError: It holds something else.
+        NotPlainError: It contains anything else.
     """
     return plain(value, otherwise=_stands_for, key=yaml_value)
 

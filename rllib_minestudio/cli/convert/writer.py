@@ -1,4 +1,4 @@
-"""From a config module to the text of an experiment file."""
+"""Translation of a whole config, and the text of the experiment file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rllib_minestudio.cli.convert.stand_ins import Config
 
 
 def translate(module: Config) -> Translation:
-    """Translate all that a config says."""
+    """Translate the options, environment and policy of a config."""
     translation = Translation()
     translation.left_out.extend(module.problems)
     for package in module.missing:
@@ -35,16 +35,16 @@ def translate(module: Config) -> Translation:
 
 
 def as_yaml(translation: Translation, source: Path) -> str:
-    """Write a translation as an experiment file, with what it lacks as comments at the top.
+    """Return the text of an experiment file, with what it lacks as comments at the top.
 
     Args:
-        translation: What is written.
-        source: The Python file that it comes from.
+        translation: The translation.
+        source: The Python file that was translated.
     """
     lines = [f"# Translated from {source.name} by rllib_minestudio."]
     for title, sentences in (
-        ("Not translated; see to it by hand:", translation.left_out),
-        ("Not needed, or done otherwise, here:", translation.not_needed),
+        ("Not translated; add it by hand:", translation.left_out),
+        ("Not needed, or done differently, here:", translation.not_needed),
     ):
         if sentences:
             lines += ["#", f"# {title}"]
@@ -57,12 +57,12 @@ def as_yaml(translation: Translation, source: Path) -> str:
 
 
 def experiment_name(source: Path) -> str:
-    """Name the experiment that is translated from a file."""
+    """Return the name of the experiment that is translated from a file."""
     return re.sub(r"\W+", "_", source.stem)
 
 
 def _without_empty_sections(section: dict[str, Any]) -> dict[str, Any]:
-    """Leave out mappings that say nothing, at any depth."""
+    """Remove empty mappings, at any depth."""
     kept = {
         key: _without_empty_sections(value) if isinstance(value, dict) else value
         for key, value in section.items()

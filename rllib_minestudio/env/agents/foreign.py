@@ -1,19 +1,19 @@
-"""Anybody's agent: where it comes from, how it is told apart, and what its actions mean here.
+"""Agents from elsewhere: where they come from, their interfaces, and what their actions mean here.
 
-An agent is an object that chooses actions. Which of the interfaces below it has is read off its
-methods' signatures, once:
+An agent is an object that chooses actions. Which of these interfaces it has is determined once,
+from its methods' signatures:
 
-| its methods | whose |
+| methods | origin |
 |---|---|
 | `get_action(obs, memory, input_shape="*") -> action, memory` | MineStudio 1 |
 | `initial_state()`, `act(observation, state, *, deterministic) -> action, state` | MineStudio 2 |
 | `predict(obs, state, episode_start, deterministic) -> action, state` | stable-baselines3 |
 | `act(obs) -> action`, and perhaps `reset()`, which may take a `seed` | `Policy`, many others |
-| `act(env) -> action`, by that name: it looks at the environment itself | our scripted agents |
-| `takes_batches = True`, `act(observations, begins) -> actions` | whoever computes for several |
+| `act(env) -> action`, with this name: it reads the environment itself | our scripted agents |
+| `takes_batches = True`, `act(observations, begins) -> actions` | agents that compute in batches |
 
-A string stands for the policy of a checkpoint, if whoever asks can load one. Anything else is
-refused by name.
+A string stands for the policy of a checkpoint, if the caller can load one. Anything else is refused
+with an error.
 """
 
 from __future__ import annotations
@@ -54,35 +54,35 @@ _logger = logging.getLogger(__name__)
 
 SEED = "seed"
 TIMEOUT_S = 60.0
-"""How long an agent may take over an action, by default."""
+"""Seconds that an agent may take for an action, by default."""
 
 LEAST_TO_MAKE_S = 600.0
-"""How long it may take to be made, at least: weights are read, and perhaps fetched."""
+"""The least time limit in seconds for making an agent: weights are read, and perhaps fetched."""
 
 _SHOWN = 200
 """Characters of a wrong action that a message quotes."""
 
 
 def is_agent_path(name: str) -> bool:
-    """Return whether a name is `module:function`, and not a checkpoint's."""
+    """Return whether a name is `module:function` rather than a checkpoint's."""
     is_path = _PATH.fullmatch(name) is not None and not is_shipped(name)
     return is_path and not Path(name).exists()
 
 
 @dataclass(frozen=True)
 class AgentMaker:
-    """Makes an agent, in whatever process it is to play in.
+    """Makes an agent in the process in which it plays.
 
-    A function that takes a `seed` is called for every episode, with a seed of its own. Any other is
-    called once per process; before each episode the generators of Python, NumPy and torch are
-    seeded, and the agent's `reset` is called, if it has one.
+    A function that takes a `seed` is called for every episode, with a seed of its own. Any other
+    is called once per process; before each episode the generators of Python, NumPy and torch are
+    seeded, and the agent's `reset` is called if it has one.
 
     Attributes:
-        name: As messages and summaries call it.
-        identity: What summaries say about it, plain.
+        name: Its name in messages and summaries.
+        identity: What summaries report about it, as plain data.
         path: `module:function`, imported where it plays; None if it is shipped by value.
         pickled: The function by value, by cloudpickle; None if it is imported.
-        folders: Where its modules are found, besides where Python looks.
+        folders: Where its modules are found, besides Python's search path.
     """
 
     name: str
@@ -93,10 +93,10 @@ class AgentMaker:
 
     @classmethod
     def named(cls, path: str) -> AgentMaker:
-        """Find a function by its path; this imports its module, which is its author's program.
+        """Find a function by its path; this imports, and so runs, its module.
 
         Raises:
-            InvalidOptionsError: The module cannot be imported, or has no such function.
+            InvalidOptionsError: If the module cannot be imported, or has no such function.
         """
         _note_program(path)
         folder = str(Path.cwd())
@@ -109,7 +109,7 @@ class AgentMaker:
         """Take a function, lambda, partial or class, to be shipped by value.
 
         Raises:
-            InvalidOptionsError: It is none, or cannot be shipped.
+            InvalidOptionsError: If it is none of these, or cannot be shipped.
         """
         pickled = shipped(make, what)
         name = _name_of(make)
@@ -119,7 +119,7 @@ class AgentMaker:
         """Return the function, in the process in which it is to be called.
 
         Raises:
-            InvalidOptionsError: It cannot be imported here.
+            InvalidOptionsError: If it cannot be imported here.
         """
         if self.pickled is not None:
             function: Callable[..., Any] = cloudpickle.loads(self.pickled)
@@ -133,7 +133,7 @@ def shipped(function: Callable[..., Any], what: str) -> bytes:
     """Return a function by value, for another process.
 
     Raises:
-        InvalidOptionsError: It cannot be called, or holds something that cannot be shipped.
+        InvalidOptionsError: If it cannot be called, or holds something that cannot be shipped.
     """
     if not callable(function):
         raise InvalidOptionsError(
@@ -144,7 +144,7 @@ def shipped(function: Callable[..., Any], what: str) -> bytes:
     except Exception as error:  # pickling runs the objects' own code
         raise InvalidOptionsError(
             f"{what} cannot be shipped to the processes that play ({type(error).__name__}: "
-            f"{error}): build in it what it needs, instead of using what was built before."
+            f"{error}): build what it needs inside it, instead of using what was built before."
         ) from error
     return pickled
 
@@ -153,11 +153,10 @@ def shipped(function: Callable[..., Any], what: str) -> bytes:
 
 
 class AgentActs:
-    """One agent, and how it is asked; subclasses are the interfaces.
+    """An agent behind a common interface; each subclass adapts another interface to it.
 
     Attributes:
-        takes_batches: Whether observations and actions are of several environments, and have an
-            axis of them in front.
+        takes_batches: Whether observations and actions have a leading axis of environments.
     """
 
     takes_batches: ClassVar[bool] = False
@@ -171,17 +170,17 @@ class AgentActs:
         self._reset_takes_seed = self._reset is not None and SEED in _parameters(self._reset)
 
     def begin(self, seed: int) -> None:
-        """Forget the episode before."""
+        """Forget the previous episode."""
         if self._reset is not None:
             self._reset(**({SEED: seed} if self._reset_takes_seed else {}))
 
     def act(self, obs: Any) -> Any:
-        """Return what the agent answers to an observation."""
+        """Return the agent's answer to an observation."""
         return self._agent.act(obs)
 
 
 class _Looking(AgentActs):
-    """Looks at the environment itself."""
+    """Reads the environment itself."""
 
     def act(self, obs: Any) -> Any:
         return self._agent.act(self._env)
@@ -195,7 +194,7 @@ class _Told(AgentActs):
 
 
 class _WithState(AgentActs):
-    """MineStudio 2: the state is its caller's to keep."""
+    """MineStudio 2: the caller keeps the state."""
 
     def begin(self, seed: int) -> None:
         super().begin(seed)
@@ -229,7 +228,7 @@ class _GetAction(AgentActs):
 
 
 class _Predict(AgentActs):
-    """stable-baselines3; one environment is given to it as such, without a batch's axis."""
+    """stable-baselines3; it gets the observations of one environment, without a batch axis."""
 
     def begin(self, seed: int) -> None:
         super().begin(seed)
@@ -253,7 +252,7 @@ class _Batches(AgentActs):
     takes_batches = True
 
     def begin(self, seed: int) -> None:
-        """Nothing: `begins` says where episodes begin."""
+        """Do nothing: `begins` tells the agent where episodes begin."""
 
     def act(self, obs: Any, begins: NDArray[np.bool_] | None = None) -> Any:
         return self._agent.act(obs, begins)
@@ -268,18 +267,18 @@ def adapt(
     gpu: bool = False,
     load: Callable[[str], Any] | None = None,
 ) -> AgentActs:
-    """Find out which interface an agent has.
+    """Find out which interface an agent has, and adapt it.
 
     Args:
-        agent: The agent, or a checkpoint's name.
+        agent: The agent, or the name of a checkpoint.
         env: The environment that it plays in.
-        name: What to call it.
+        name: Its name in messages.
         deterministic: Whether it is to take its most probable actions.
-        gpu: Whether it was promised a share of a GPU: torch's modules are moved there.
-        load: Loads the policy of a checkpoint, which acts as it is to.
+        gpu: Whether it was promised a share of a GPU, to which torch modules are moved.
+        load: Loads a checkpoint's policy, already set to act deterministically or not.
 
     Raises:
-        InvalidOptionsError: It has none of them, or cannot be deterministic.
+        InvalidOptionsError: If it has none of the interfaces, or cannot be deterministic.
     """
     if isinstance(agent, str | Path) and load is not None:
         return AgentActs(load(str(agent)), env, deterministic)
@@ -289,8 +288,8 @@ def adapt(
         kind = _Told
     if deterministic and kind in (AgentActs, _Looking, _Batches):
         raise InvalidOptionsError(
-            f"deterministic: {name!r} takes its actions as it likes; an agent that is told has an "
-            "argument `deterministic` (predict, get_action, or act with a state)."
+            f"deterministic: {name!r} cannot be told to take its most probable actions; that needs "
+            "an argument `deterministic` (of predict, get_action, or act with a state)."
         )
     return kind(agent, env, deterministic)
 
@@ -317,7 +316,7 @@ def _kind_of(agent: Any, name: str) -> type[AgentActs]:
 
 
 def _prepare(agent: Any, gpu: bool) -> None:
-    """As MineStudio's worker: on the device, and in evaluation mode."""
+    """Move an agent to the GPU and into evaluation mode, as MineStudio's worker does."""
     if gpu and callable(getattr(agent, "to", None)):
         agent.to("cuda")
     if callable(getattr(agent, "eval", None)):
@@ -335,15 +334,15 @@ def _no_choice(agent: Any, method: str) -> InvalidOptionsError:
 
 @dataclass
 class ActionReader:
-    """Turns what agents answer into actions of an environment.
+    """Turns agents' answers into actions of an environment.
 
-    In ours, tokens are taken where keys are wanted and keys where tokens are wanted, as in
-    MineStudio. In any other environment an action has to be in its space, but for its type: tensors
-    are taken, and arrays of another shape with as many elements.
+    In `MineStudioEnv`, tokens are accepted where keys are wanted and keys where tokens are wanted,
+    as in MineStudio. In any other environment an action has to be in its space, except for its
+    type: tensors are accepted, and so are arrays of another shape with the same number of elements.
 
     Attributes:
         env: The environment.
-        name: The agent's.
+        name: The agent's name.
     """
 
     env: gym.Env
@@ -351,19 +350,19 @@ class ActionReader:
     _mapper: ActionMapper | None = field(init=False)
 
     def __post_init__(self) -> None:
-        """Look at the environment."""
+        """Determine the kind of actions that the environment takes."""
         inner = self.env.unwrapped
         self._mapper = None
-        # A wrapper may have given it actions of another kind.
+        # A wrapper may have changed the kind of actions.
         if isinstance(inner, MineStudioEnv) and self.env.action_space == inner.action_space:
             self._mapper = ActionMapper(inner.options.camera_config)
             self._wants_tokens = inner.options.action_type == "agent"
 
     def read(self, action: Any) -> Any:
-        """Return an action of the environment.
+        """Return an agent's answer as an action of the environment.
 
         Raises:
-            AgentError: It means none.
+            AgentError: If it is not an action.
         """
         try:
             if self._mapper is not None:
@@ -384,7 +383,7 @@ class ActionReader:
             buttons, camera = mapper.from_env(keys)
         else:
             if not isinstance(action, Mapping | tuple):
-                action = tuple(np.asarray(_plain(action)).ravel())  # a MultiDiscrete's two
+                action = tuple(np.asarray(_plain(action)).ravel())  # the pair of a MultiDiscrete
             buttons, camera = mapper.parse(action)
             if not self._wants_tokens:
                 keys = mapper.to_env(buttons, camera)
@@ -394,17 +393,19 @@ class ActionReader:
 
 
 def rows_of(actions: Any, count: int) -> list[Any]:
-    """Take a batch of actions apart.
+    """Split a batch of actions.
 
     Raises:
-        AgentError: They are not of so many environments.
+        AgentError: If there are not `count` actions.
     """
     if isinstance(actions, Mapping):
         columns = {name: rows_of(values, count) for name, values in actions.items()}
         return [{name: values[row] for name, values in columns.items()} for row in range(count)]
     values = _plain(actions)
     if not isinstance(values, Sequence | np.ndarray) or len(values) != count:
-        raise AgentError(f"An agent that takes batches returned no {count} actions: {actions!r}.")
+        raise AgentError(
+            f"An agent that takes batches did not return {count} actions: {actions!r}."
+        )
     return list(values)
 
 
@@ -412,11 +413,11 @@ def _fitted(action: Any, space: gym.Space) -> Any:
     """Return an action in the form of its space.
 
     Raises:
-        ValueError: It is not in it.
+        ValueError: If it is not in the space.
     """
     if isinstance(space, gym.spaces.Dict) and isinstance(action, Mapping):
         if missing := sorted(space.spaces.keys() ^ action.keys()):
-            raise ValueError(f"{missing[0]!r} is missing, or too much; the space is {space}")
+            raise ValueError(f"{missing[0]!r} is missing or unexpected; the space is {space}")
         return {name: _fitted(action[name], inner) for name, inner in space.spaces.items()}
     value = _plain(action)
     if isinstance(space, gym.spaces.Discrete):
@@ -443,7 +444,7 @@ class AgentPlays:
     """An agent that plays in this process, episode after episode.
 
     Args:
-        maker: Makes it.
+        maker: Makes the agent.
         deterministic: Whether it is to take its most probable actions.
         gpu: Whether it has a share of a GPU.
         load: Loads the policy of a checkpoint for an environment.
@@ -471,15 +472,15 @@ class AgentPlays:
         return self._acts.takes_batches
 
     def begin(self, env: gym.Env, seed: int) -> None:
-        """Make the agent if there is none, or the one of this seed; let it forget the last episode.
+        """Begin an episode; make the agent if there is none yet, or if it is made with a seed.
 
         Args:
-            env: What it plays in.
-            seed: Of the agent, in this episode.
+            env: The environment that it plays in.
+            seed: The agent's seed in this episode.
 
         Raises:
-            InvalidOptionsError: It has no interface, or cannot be deterministic.
-            AgentError: It raised.
+            InvalidOptionsError: If it has no known interface, or cannot be deterministic.
+            AgentError: If it raised.
         """
         with self._named():
             self._begin(env, seed)
@@ -512,7 +513,7 @@ class AgentPlays:
         """Return the action for an observation, as the environment takes it.
 
         Raises:
-            AgentError: The agent raised, or answered something else.
+            AgentError: If the agent raised, or did not return an action.
         """
         if not isinstance(self._acts, _Batches):
             with self._named():
@@ -522,10 +523,10 @@ class AgentPlays:
         return action
 
     def act_in_all(self, observations: Sequence[Any], begins: NDArray[np.bool_]) -> list[Any]:
-        """The same in N environments at once, for an agent that takes batches.
+        """Return actions like `act` for N environments at once, for an agent that takes batches.
 
         Args:
-            observations: N of them.
+            observations: N observations.
             begins: (N,) whether an episode begins with each.
         """
         assert isinstance(self._acts, _Batches)
@@ -535,7 +536,7 @@ class AgentPlays:
 
     @contextmanager
     def _named(self) -> Iterator[None]:
-        """Say whose error it was: an agent's is none of this package."""
+        """Raise an AgentError that names the agent for any error that it raises."""
         try:
             yield
         except (AgentError, InvalidOptionsError):
@@ -545,19 +546,19 @@ class AgentPlays:
             raise AgentError(f"{self.maker.name} raised {said}") from error
 
     def forget(self) -> None:
-        """Give up the agent, which failed; the next episode makes another."""
+        """Drop the agent, which failed; the next episode makes another."""
         self._agent = self._env = None
 
 
 _GRACE_S = 10.0
-"""Between the interrupt and the end of the process."""
+"""Seconds between the interrupt and the end of the process."""
 
 
 class Watch:
-    """Ends what takes too long: by an exception if it lets itself be interrupted, or by force.
+    """Ends what takes too long: by an exception if it can be interrupted, or by force.
 
     Args:
-        ends_hung: Whether by force, which ends the process.
+        ends_hung: Whether to use force, which ends the process.
     """
 
     def __init__(self, ends_hung: bool) -> None:
@@ -568,7 +569,7 @@ class Watch:
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
-        """Be ready for a block; only a process's main thread can be interrupted."""
+        """Prepare for `limit` in a block; only a process's main thread can be interrupted."""
         self._interrupts = threading.current_thread() is threading.main_thread()
         before = signal.signal(signal.SIGALRM, self._interrupt) if self._interrupts else None
         try:
@@ -583,7 +584,7 @@ class Watch:
         """Raise in the block after some time.
 
         Raises:
-            AgentError: It took longer.
+            AgentError: If the block takes longer than `seconds`.
         """
         self._limit_s = seconds
         self._arm(seconds + _GRACE_S)
@@ -596,13 +597,16 @@ class Watch:
                 signal.setitimer(signal.ITIMER_REAL, 0)
 
     def rest(self) -> None:
-        """Nothing is to be ended for now: an environment begins, or a result is handed in."""
+        """Stop watching for now: an environment begins, or a result is handed in."""
         if self._ends_at:
             faulthandler.cancel_dump_traceback_later()
             self._ends_at = 0.0
 
     def _arm(self, seconds: float) -> None:
-        """Have the process ended then or a little later: anew for each action would cost more."""
+        """Have the process ended after `seconds` or a little later.
+
+        Setting the timer again for each action would cost more.
+        """
         now = time.monotonic()
         left = self._ends_at - now
         if self._ends_hung and not seconds <= left <= seconds + _GRACE_S:
@@ -615,16 +619,16 @@ class Watch:
 
 
 class WatchedAgent(AgentPlays):
-    """An agent that is interrupted if it does not answer, for whoever has no watch of their own."""
+    """An agent that is interrupted if it does not answer, for callers without a `Watch`."""
 
     def begin(self, env: gym.Env, seed: int) -> None:
-        """As `AgentPlays.begin`, within `LEAST_TO_MAKE_S`."""
+        """Begin like `AgentPlays.begin`, within `LEAST_TO_MAKE_S`."""
         watch = Watch(ends_hung=False)
         with watch(), watch.limit(LEAST_TO_MAKE_S):
             super().begin(env, seed)
 
     def act(self, obs: Any) -> Any:
-        """As `AgentPlays.act`, within `TIMEOUT_S`."""
+        """Act like `AgentPlays.act`, within `TIMEOUT_S`."""
         watch = Watch(ends_hung=False)
         with watch(), watch.limit(TIMEOUT_S):
             return super().act(obs)
@@ -637,7 +641,7 @@ def _stacked(observations: Sequence[Any]) -> Any:
 
 
 def _seed_generators(seed: int) -> None:
-    """Seed what agents draw from that were given no seed."""
+    """Seed the global generators, for agents that take no seed."""
     random.seed(seed)
     np.random.seed(seed)
     torch = sys.modules.get("torch")
@@ -652,16 +656,16 @@ def _imported(path: str) -> Callable[..., Any]:
     """Import a function.
 
     Raises:
-        InvalidOptionsError: It cannot be.
+        InvalidOptionsError: If it cannot be imported, or is not a function.
     """
     module_name, _, attribute = path.partition(":")
     try:
         found: Any = importlib.import_module(module_name)
-    except (Exception, SystemExit) as error:  # whatever its author's program does
+    except (Exception, SystemExit) as error:  # the author's code may raise anything
         raise InvalidOptionsError(
             f"{path!r}: the module {module_name} cannot be imported "
-            f"({type(error).__name__}: {error}). It is looked for in the present folder, and where "
-            "Python looks; what it needs has to be installed beside this package."
+            f"({type(error).__name__}: {error}). It is looked for in the current folder and on "
+            "Python's search path; what it needs has to be installed next to this package."
         ) from error
     for name in attribute.split("."):
         if not hasattr(found, name):
@@ -683,12 +687,12 @@ def _imported(path: str) -> Callable[..., Any]:
 
 @cache
 def _note_program(path: str) -> None:
-    """Say once what naming a module means."""
-    _logger.warning("%s is a program: it is imported, and so is run, here and in workers.", path)
+    """Warn once that naming a module runs it."""
+    _logger.warning("%s is a program: it is imported, and so run, here and in workers.", path)
 
 
 def _identity(name: str, make: Callable[..., Any]) -> dict[str, Any]:
-    """Say which program an agent is: its module, that one's version, and a digest of its file."""
+    """Return what identifies an agent's program: its module, version, and a digest of its file."""
     function = inspect.unwrap(getattr(make, "func", make))
     module = inspect.getmodule(function)
     identity: dict[str, Any] = {"checkpoint": name, "agent": name}

@@ -1,4 +1,4 @@
-"""How far a scripted agent's play is from perfect, and the hand that moves within these limits."""
+"""The imperfections of a scripted agent's play, and a hand that moves within these limits."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ class HumanLimits:
 
     Attributes:
         sight: Blocks beyond which an animal is too small to be seen in a 64 x 64 frame.
-        reaction_ticks: Least and most delay between seeing and acting; drawn once per episode.
+        reaction_ticks: Minimum and maximum delay between seeing and acting; drawn once per episode.
         turn_gain: Share of the angle to the target that the hand wants to turn in one tick.
-        turn_acceleration: Most by which the speed of turning changes, in degrees per tick^2.
-        turn_noise: Standard deviation of the turn, as a share of it.
+        turn_acceleration: Largest change of the turning speed, in degrees per tick^2.
+        turn_noise: Standard deviation of a turn, as a share of it.
         search_speed: Degrees per tick while nothing is in view.
         twitch_rate: Probability that the mouse goes astray in a tick in which it moves.
-        twitch_degrees: Standard deviation of how far it then does.
-        pause_rate: Probability per tick of beginning to rest.
-        pause_ticks: Least and most duration of a rest.
+        twitch_degrees: Standard deviation of how far it then goes astray, in degrees.
+        pause_rate: Probability per tick that a rest begins.
+        pause_ticks: Minimum and maximum duration of a rest.
         late_start: Probability that an episode begins with a rest.
-        slip_rate: How often one clicks before the cursor is where it should be.
-        aim_pixels: Standard deviation, limited to two of them, of where in a slot one aims.
-        click_gap: Least and most ticks between letting go of a button and the next movement.
-        counts_out: Whether one counts out how many items a grid's only ingredient takes; otherwise
-            one puts the whole stack there.
+        slip_rate: Probability of clicking before the cursor is where it should be.
+        aim_pixels: Standard deviation of the aim within a slot, cut off at two of them.
+        click_gap: Minimum and maximum ticks between releasing a button and the next movement.
+        counts_out: Whether items are counted out for a grid with a single ingredient; otherwise the
+            whole stack is put there.
     """
 
     sight: float = 20.0
@@ -49,7 +49,7 @@ class HumanLimits:
     counts_out: bool = True
 
     def draw_reaction(self, random: np.random.Generator) -> int:
-        """Draw the ticks between seeing and acting of an episode."""
+        """Draw an episode's delay between seeing and acting, in ticks."""
         least, most = self.reaction_ticks
         return int(random.integers(least, most + 1))
 
@@ -63,7 +63,7 @@ WITHOUT_LIMITS = HumanLimits(
     slip_rate=0.0,
     aim_pixels=0.0,
 )
-"""Of a script that shows what can be done, not how a person would do it."""
+"""For a script that shows what can be done, not how a person would do it."""
 
 PRACTISED = HumanLimits(
     reaction_ticks=(1, 3),
@@ -78,23 +78,22 @@ PRACTISED = HumanLimits(
     click_gap=(0, 1),
     counts_out=False,
 )
-"""Of somebody who has done it often: quick, and used to putting right what goes astray. A clone of
-such play sees where the cursor is to go from anywhere, not from the usual path alone; and it sees
-that whoever has stood still for a while goes on, at the beginning of an episode, too. All logs
-become planks at once: how many items a slot holds cannot be read in a small frame, and a clone does
-not see its own clicks either, so that it would have nothing to count by.
-"""
+"""The limits of an experienced player: quick, and used to correcting what goes astray. A clone of
+such play sees the cursor being moved to its target from anywhere, not only from the usual path; and
+it sees that a player who has stood still for a while goes on, at the beginning of an episode, too.
+All logs become planks at once: how many items a slot holds cannot be read in a small frame, and a
+clone does not see its own clicks either, so it would have nothing to count by."""
 
 
 class HumanHand:
-    """Moves the mouse smoothly and a little inaccurately, and rests now and then."""
+    """Moves the mouse smoothly and slightly inaccurately, and rests now and then."""
 
     def __init__(self, limits: HumanLimits, random: np.random.Generator) -> None:
         """Begin at rest.
 
         Args:
             limits: The imperfections.
-            random: Where the noise and the rests are drawn from.
+            random: The generator for the noise and the rests.
         """
         self._limits = limits
         self._random = random
@@ -103,7 +102,7 @@ class HumanHand:
         self._resting_ticks = self._draw_pause() if starts_late else 0
 
     def rests(self) -> bool:
-        """Whether this tick is one of a pause, which may begin with it."""
+        """Advance by a tick; return whether the hand rests in it."""
         if self._resting_ticks:
             self._resting_ticks -= 1
         elif self._random.random() < self._limits.pause_rate:
@@ -115,7 +114,7 @@ class HumanHand:
         return int(self._random.integers(least, most + 1))
 
     def turn(self, wanted: np.ndarray) -> tuple[float, float]:
-        """Bring the camera's speed nearer to the one wanted; return the turn of this tick.
+        """Bring the camera's speed closer to the wanted one; return the turn of this tick.
 
         Args:
             wanted: Pitch and yaw, degrees per tick.

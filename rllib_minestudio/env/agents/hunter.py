@@ -1,6 +1,6 @@
-"""A scripted hunter: shows that a hunting task can be solved with the agent's own action tokens.
+"""Scripted hunters, which show that a hunting task can be solved with the agent's action tokens.
 
-It knows where the mobs are, which a learning agent has to see, but acts through the same 8641 x 121
+They know where the mobs are, which a learning agent has to see, but act through the same 8641 x 121
 tokens: at most 10 degrees per tick and axis, in mu-law bins.
 """
 
@@ -22,14 +22,14 @@ from rllib_minestudio.foundation.episode_info import TASK
 from rllib_minestudio.foundation.options import Problems, is_list
 
 EYE_HEIGHT = 1.62
-"""Of a standing player above its feet, in blocks."""
+"""Height of a standing player's eyes above its feet, in blocks."""
 REACH = 3.0
-"""How far an attack goes from the eyes to the mob's box, in blocks."""
+"""Reach of an attack from the eyes to the mob's box, in blocks."""
 COOLDOWN_TICKS = 11
-"""Between presses: past a mob's 10 ticks of invulnerability, with a sword nearly charged."""
+"""Ticks between attacks: past a mob's 10 ticks of invulnerability, with a sword nearly charged."""
 
 _SIGHT = 48.0
-_WALK_UNTIL = 2.0  # blocks to the mob's middle; nearer, one only bumps into it
+_WALK_UNTIL = 2.0  # blocks to the mob's middle; any nearer, the player bumps into it
 _SPRINT_FROM = 4.0
 _FACING_DEGREES = 60.0
 _WOUNDED_BONUS = 3.0  # blocks by which a wounded mob is preferred: it is one hit from the end
@@ -56,13 +56,13 @@ BODIES = {
 
 @dataclass(frozen=True)
 class _Aim:
-    """Where a mob is, seen from the player's eyes.
+    """A mob's position as seen from the player's eyes.
 
     Attributes:
         body: The mob's body.
         yaw_error: Degrees to turn right.
         pitch_error: Degrees to turn down.
-        horizontal: Blocks to the mob's middle, on the map.
+        horizontal: Horizontal distance to the mob's middle, in blocks.
         vertical: Blocks up to the mob's middle.
         wounded: Whether it has been hit.
     """
@@ -76,7 +76,7 @@ class _Aim:
 
     @property
     def cost(self) -> float:
-        """How far out of the way the mob is."""
+        """How far out of the way the mob is, in blocks."""
         return self.horizontal + _TURN_COST * abs(self.yaw_error) - _WOUNDED_BONUS * self.wounded
 
     @property
@@ -95,15 +95,15 @@ class _Aim:
 class ScriptedHunter:
     """Runs to the nearest prey, looks at it, and strikes whenever the weapon is ready.
 
-    Where the episode's task says what its `prey` is, as in `{name: hunt cows, prey: [cow]}` below
-    `Task`, that is what it hunts.
+    If the episode's task has a `prey`, as in `{name: hunt cows, prey: [cow]}` under `Task`, it
+    hunts that.
     """
 
     def __init__(self, prey: Sequence[str] = tuple(BODIES)) -> None:
         """Choose what to hunt.
 
         Args:
-            prey: Names of mobs among `BODIES`; of episodes whose task names none.
+            prey: Names of mobs among `BODIES`, for episodes whose task names none.
 
         Raises:
             InvalidOptionsError: If a name is not among them; lists all problems.
@@ -119,7 +119,7 @@ class ScriptedHunter:
         self._walked = False
 
     def take_over(self) -> None:
-        """Begin to hunt in the middle of an episode that another began."""
+        """Begin to hunt in the middle of an episode that another agent began."""
         self.reset()
 
     def act(self, env: gym.Env[Any, Any]) -> dict[str, int]:
@@ -137,13 +137,13 @@ class ScriptedHunter:
         return {"buttons": buttons, "camera": camera}
 
     def note_task(self, obs: Mapping[str, Any]) -> None:
-        """Hunt what the task of an episode says from now on.
+        """Hunt the prey of the episode's task from now on, if it has one.
 
         Args:
-            obs: The simulator's; the episode's first one tells the task.
+            obs: The simulator's observation; an episode's first one holds the task.
 
         Raises:
-            InvalidOptionsError: If it has a prey that is not among `BODIES`.
+            InvalidOptionsError: If the task has a prey that is not among `BODIES`.
         """
         task = obs.get(TASK)
         if isinstance(task, Mapping) and "prey" in task:
@@ -184,7 +184,7 @@ def _checked_prey(prey: Any, owner: str) -> frozenset[str]:
     """Return names of mobs, all among `BODIES`.
 
     Raises:
-        InvalidOptionsError: They are not; lists all problems.
+        InvalidOptionsError: If they are not; lists all problems.
     """
     problems = Problems(owner)
     if not is_list(prey):
@@ -221,7 +221,7 @@ def _aim(player: dict[str, float], mob: dict[str, Any]) -> _Aim:
 
 # ----------------- a hunter with a player's limits, whose play can be learned from the frames alone
 # The scripted hunter knows every animal around it and turns at once. A network that imitates it
-# sees neither the animals behind nor the reason for a sudden turn, and a clone of faultless play
+# sees neither the animals behind it nor the reason for a sudden turn, and a clone of faultless play
 # never sees a mistake corrected. This hunter sees what the frame shows, with a delay, turns
 # smoothly and with small errors, and rests now and then.
 
@@ -236,8 +236,8 @@ _WALKING_TICKS = 30  # then a walk, to search elsewhere
 class HumanlikeHunter:
     """Hunts like `ScriptedHunter`, within `HumanLimits`.
 
-    It hunts the prey of an episode's task, too. One seed, and one environment's episode, give the
-    same play every time.
+    It also hunts the prey of an episode's task. The same seed gives the same play in the same
+    episodes.
     """
 
     def __init__(
@@ -249,8 +249,8 @@ class HumanlikeHunter:
         """Choose what to hunt and how well.
 
         Args:
-            prey: Names of mobs among `hunter.BODIES`; of episodes whose task names none.
-            seed: Of everything random; None draws one.
+            prey: Names of mobs among `hunter.BODIES`, for episodes whose task names none.
+            seed: The seed of all randomness; None draws one.
             limits: The imperfections.
 
         Raises:
@@ -271,7 +271,7 @@ class HumanlikeHunter:
         self._search_side = 1.0
 
     def take_over(self) -> None:
-        """Begin to look around in the middle of an episode that another began."""
+        """Begin to look around in the middle of an episode that another agent began."""
         self.reset()
 
     def act(self, env: gym.Env[Any, Any]) -> dict[str, int]:
@@ -294,7 +294,7 @@ class HumanlikeHunter:
         self._seen.append(
             [mob for mob in mobs if mob["name"] in self._hunter.prey and _in_view(player, mob)]
         )
-        # One's own turning is felt at once; what the animals do is seen late.
+        # The player's own turns are felt at once; what the animals do is seen late.
         action = self._hunter.keys(player, self._seen[0])
         found = bool(self._seen[0])
         wanted = np.asarray(action["camera"], np.float64) * self._limits.turn_gain
@@ -307,7 +307,7 @@ class HumanlikeHunter:
         return action
 
     def _search(self, action: EnvAction, player: dict[str, float]) -> np.ndarray:
-        """Look all around, then walk on; return the speed of turning that is wanted."""
+        """Look all around, then walk on; return the wanted turning speed."""
         phase = self._searching_ticks % (_TURNING_TICKS + _WALKING_TICKS)
         if self._searching_ticks == 0:
             self._search_side = float(self._random.choice((-1.0, 1.0)))
@@ -319,7 +319,7 @@ class HumanlikeHunter:
 
 
 def _in_view(player: dict[str, float], mob: dict[str, Any]) -> bool:
-    """Whether the middle of an animal is inside the frame; what stands in between is not asked."""
+    """Whether the middle of an animal is inside the frame; occlusion is ignored."""
     dx, dz = mob["x"] - player["x"], mob["z"] - player["z"]
     dy = mob["y"] + BODIES[mob["name"]].height / 2 - (player["y"] + EYE_HEIGHT)
     yaw = math.degrees(math.atan2(-dx, dz)) - player["yaw"]

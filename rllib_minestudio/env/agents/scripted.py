@@ -1,4 +1,4 @@
-"""What a scripted agent is, and how to make one by its name."""
+"""The interface of scripted agents, and how to make one by its name."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from rllib_minestudio.foundation.agent_names import (
 
 
 class Agent(Protocol):
-    """A scripted agent: it looks at the environment itself."""
+    """A scripted agent, which reads the state of the environment itself."""
 
     def reset(self) -> None:
-        """Forget the episode before."""
+        """Forget the previous episode."""
 
     def act(self, env: gym.Env) -> Any:
         """Return the next action for `env`."""
 
 
 class Successor(Agent, Protocol):
-    """An agent that can also go on where another left off."""
+    """An agent that can also take over in the middle of an episode."""
 
     def take_over(self) -> None:
-        """Forget the episode before; the next action is in the middle of one that another began."""
+        """Forget the previous episode, and go on in the middle of one that another agent began."""
 
 
 _MAKERS: dict[str, Callable[[Sequence[str], str, int], Successor]] = {
@@ -53,9 +53,9 @@ def make_agent(
 
     Args:
         name: One of `agent_names.AGENTS`.
-        prey: What a hunter hunts in episodes whose task names none, names among `BODIES`.
-        seed: Of everything random in it.
-        goal: What a toolmaker makes in episodes whose task does not say, one of the crafts in its
+        prey: What a hunter hunts in episodes whose task names no prey: names among `BODIES`.
+        seed: The seed of all its randomness.
+        goal: What a toolmaker makes in episodes whose task does not say: one of the crafts in its
             `knowledge.json`.
     """
     return _MAKERS[name](prey, goal, seed)
@@ -76,7 +76,7 @@ class RandomAgent:
         """Do nothing: the agent has no memory."""
 
     def take_over(self) -> None:
-        """Do nothing: what came before does not matter."""
+        """Do nothing: the agent has no memory."""
 
     def act(self, env: gym.Env[Any, Any]) -> Any:
         """Return the next action for `env`."""

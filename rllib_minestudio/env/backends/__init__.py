@@ -1,7 +1,7 @@
 """The games behind the simulator.
 
-protocol    what a backend is: what callbacks and the simulator may ask of it
+protocol    the interface of backends, for callbacks and the simulator
 factory     builds the backend that the option `engine` names
 voxel       the embedded engine
-minecraft/  the real Minecraft, over MineStudio's package
+minecraft/  the real Minecraft, on top of MineStudio's package
 """

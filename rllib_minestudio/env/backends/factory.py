@@ -11,7 +11,7 @@ def make_backend(options: EnvOptions) -> Backend:
     """Build the backend that `options.engine` names.
 
     Raises:
-        EngineError: If it is not available; lists what is missing, each with what would fix it.
+        EngineError: If it is not available; lists what is missing and how to get it.
     """
     if options.engine == MINECRAFT:
         # Imported late and in this order: the backend cannot be imported without the package.

@@ -1,4 +1,4 @@
-"""What a backend is: the game as the simulator and its callbacks see it."""
+"""The interface of backends: the game as the simulator and its callbacks see it."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from rllib_minestudio.env.actions import KEYS, EnvAction
 from rllib_minestudio.env.voxel.game.statistics import STATISTICS
 
 RawObs = dict[str, Any]
-"""What a backend observes: `pov`, the frame, uint8 (H, W, 3), and the entries of `OBSERVED`."""
+"""A raw observation: `pov`, the frame, uint8 (H, W, 3), and the entries of `OBSERVED`."""
 RawStep = tuple[RawObs, float, bool, dict[str, Any]]
-"""Observation, reward (0 but for missions that pay), done (the player has died), info."""
+"""Observation, reward (0 unless the mission pays), done (the player has died), info."""
 
 OBSERVED = frozenset({"inventory", "equipped_items", "player_pos", "is_gui_open", *STATISTICS})
-"""What MineStudio's game tells in the raw observation, beside the frame; all else is in the raw
-info. `MinecraftSim` puts both into one info, but callbacks that step the game look here."""
+"""Keys of the raw observation besides the frame, as in MineStudio; everything else is in the raw
+info. `MinecraftSim` merges both into one info, but callbacks that step the game themselves look
+here."""
 
 
 class KeySpace:
-    """The keys of a backend's action, for callbacks that need an empty one."""
+    """A backend's action space, for callbacks that need an empty action."""
 
     def no_op(self) -> EnvAction:
         """Return a fresh action that does nothing."""
@@ -44,9 +45,9 @@ class Backend(Protocol):
     def step(self, action: Mapping[str, Any]) -> RawStep:
         """Play one game tick (1/20 s) with the given keys; a missing key is not pressed.
 
-        Beside keys and `camera`, an action may hold `chat`, a command to execute before the tick,
-        and `voxels` and `mobs`: x0, x1, y0, y1, z0, z1 of the box around the player, both ends
-        included, whose blocks or mobs the info is to tell.
+        Besides keys and `camera`, an action may hold `chat`, a command to execute before the tick,
+        and `voxels` and `mobs`: x0, x1, y0, y1, z0, z1 of a box around the player, both ends
+        included, whose blocks or mobs the info is to list.
         """
 
     def execute_cmd(self, command: str) -> RawStep:
@@ -56,19 +57,19 @@ class Backend(Protocol):
         """Return an action that does nothing."""
 
     def seed(self, seed: int) -> None:
-        """Set what the worlds of the coming hard resets derive from."""
+        """Set the seed of the worlds of future hard resets."""
 
     def image(self, raw_obs: Mapping[str, Any]) -> np.ndarray:
-        """Return the frame of what was observed at the size of observations."""
+        """Return the frame of a raw observation at the size of observations."""
 
     def render(self, size: tuple[int, int]) -> np.ndarray:
-        """Return the present view, uint8 (height, width, 3), for a (width, height) in pixels."""
+        """Return the current view, uint8 (height, width, 3); `size` is (width, height)."""
 
     def mobs_near(self, radius: float) -> list[dict[str, Any]]:
         """Return name, x, y, z, yaw, health and distance of each mob within `radius` blocks."""
 
     def item_names(self) -> list[str]:
-        """Return the names of all items that there are in this game, in a fixed order."""
+        """Return the names of all of this game's items, in a fixed order."""
 
     def close(self) -> None:
         """End the game; may be called twice."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _MOST_COMPLAINTS = 1000
-"""Of one environment: a callback may make up commands without end."""
+"""Per environment: a callback may make up commands without end."""
 
 _logger = logging.getLogger(__name__)
 
@@ -32,8 +32,8 @@ _logger = logging.getLogger(__name__)
 class VoxelBackend:
     """The embedded engine as a `Backend`.
 
-    Frames come at the size of observations: the engine renders any size with the 16:9 view that
-    MineStudio squeezes into its observations.
+    Frames are rendered at the size of observations, with the 16:9 view that MineStudio squeezes
+    into its observations.
     """
 
     def __init__(self, options: EnvOptions) -> None:
@@ -42,7 +42,7 @@ class VoxelBackend:
         Raises:
             InvalidOptionsError: If the engine knows no such biome or item.
         """
-        # Imported late: numba takes a second, which checking options need not cost.
+        # Imported late: numba takes a second, which checking options should not cost.
         from rllib_minestudio.env.voxel.engine import VoxelEngine
         from rllib_minestudio.env.voxel.items.items import ITEMS
 
@@ -62,7 +62,7 @@ class VoxelBackend:
                 self._complain("The initial %r is there, but %s", ITEMS[item].name, lacking)
 
     def begin_episode(self) -> bool:
-        """Return False: this engine does not age."""
+        """Return False: this engine never needs a restart."""
         return False
 
     def reset(self) -> RawObs:
@@ -76,7 +76,7 @@ class VoxelBackend:
         """Play one tick; `drop` is not sent, as MineStudio's game never receives it.
 
         Raises:
-            InvalidActionError: If `voxels` or `mobs` is no box, or too large.
+            InvalidActionError: If `voxels` or `mobs` is not a box, or is too large.
         """
         keys = dict(action)
         keys.pop("drop", None)
@@ -88,23 +88,23 @@ class VoxelBackend:
         return self._observe(voxels, mobs)
 
     def execute_cmd(self, command: str) -> RawStep:
-        """Execute a command and play one tick; what it cannot do is logged, once per command."""
+        """Execute a command and play one tick; failures are logged, once per command."""
         return self.step({**self._idle, "chat": command})
 
     def noop_action(self) -> EnvAction:
-        """Return an action that does nothing, under MineStudio's name for it."""
+        """Return an action that does nothing."""
         return self.action_space.no_op()
 
     def seed(self, seed: int) -> None:
-        """Set the seed of the coming worlds."""
+        """Set the seed of future worlds."""
         self._seed = seed
 
     def image(self, raw_obs: Mapping[str, Any]) -> np.ndarray:
-        """Return the frame, which has been rendered at the size of observations."""
+        """Return the frame, which is already rendered at the size of observations."""
         return raw_obs[POV]
 
     def render(self, size: tuple[int, int]) -> np.ndarray:
-        """Return the present view at another size."""
+        """Return the current view at another size."""
         return self.engine.render(frame_size=size)
 
     def mobs_near(self, radius: float) -> list[dict[str, Any]]:
@@ -112,11 +112,11 @@ class VoxelBackend:
         return self.engine.mobs_near(radius)
 
     def survey(self) -> Survey:
-        """Return what answers questions about the world, for judges of tasks."""
+        """Return the survey, which answers questions about the world for judges of tasks."""
         return self.engine.survey
 
     def visible_blocks(self, columns: int, rows: int, reach: float) -> VisibleBlocks:
-        """Return what the pixels of a frame show of the blocks, up to `reach` blocks away."""
+        """Return the blocks that the pixels of a frame show, up to `reach` blocks away."""
         return self.engine.visible_blocks(columns, rows, reach)
 
     def visible_items(self, reach: float) -> list[dict[str, Any]]:
@@ -124,7 +124,7 @@ class VoxelBackend:
         return self.engine.visible_items(reach)
 
     def item_names(self) -> list[str]:
-        """Return the names of the items that this engine has."""
+        """Return the names of this engine's items."""
         from rllib_minestudio.env.voxel.items.items import ITEM_ID
 
         return sorted(ITEM_ID)
@@ -133,7 +133,7 @@ class VoxelBackend:
         """Do nothing: the engine is only memory."""
 
     def _complain(self, text: str, what: str, reason: str) -> None:
-        """Log that something has no effect, or not all of it, once for each such thing.
+        """Log, once for each such thing, that something has no effect or not all of it.
 
         Numbers make no difference: callbacks draw places at random.
         """
@@ -144,7 +144,7 @@ class VoxelBackend:
 
     def _execute(self, command: str) -> None:
         result = self.engine.execute(command)
-        # To select nothing is no mistake: a fast reset clears the place of mobs in any case.
+        # Selecting nothing is no mistake: a fast reset kills mobs whether there are any or not.
         if not result.ok and result.message not in (NO_ENTITY, NO_PLAYER):
             self._complain("The command %r failed: %s", command, result.message)
         if result.lacking:
@@ -160,10 +160,10 @@ class VoxelBackend:
 
 
 def _boxes(voxels: Any, mobs: Any) -> tuple[Box | None, Box | None]:
-    """Check what an action asks for.
+    """Check and return the boxes that an action requests.
 
     Raises:
-        InvalidActionError: If it is no box, or too large.
+        InvalidActionError: If one is not a box, or is too large.
     """
     try:
         return (

@@ -1,4 +1,4 @@
-"""Callbacks of MineStudio's simulator loop: what turns a world into a task."""
+"""Callbacks of MineStudio's simulator loop, which turn a world into a task."""
 
 from rllib_minestudio.env.callbacks.actions import MaskActionsCallback, PrevActionCallback
 from rllib_minestudio.env.callbacks.base import HOOKS, MinecraftCallback

@@ -22,15 +22,15 @@ _MAX_DEGREES = 180.0
 
 
 class PrevActionCallback(MinecraftCallback):
-    """Adds the action that led to an observation to it, under `env_prev_action`.
+    """Adds the previous action, which led to the observation, under `env_prev_action`.
 
     It is a mapping with a number for each key, 0 or 1, () int64, and an array for `camera`, (pitch,
     yaw) in degrees, (2,) float64; all are zero after a reset. Every step has all keys, whereas
-    MineStudio's has those that the action has. It holds what callbacks listed before this one have
-    made of the agent's action, so list `MaskActions` first.
+    MineStudio's callback has only those of the action. It holds the agent's action as changed by
+    the callbacks listed before this one, so list `MaskActions` first.
 
     Degrees beyond 180, which the game accepts from `MaskActions` and from callers who send keys,
-    are told as 180.
+    are reported as 180.
     """
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class PrevActionCallback(MinecraftCallback):
         return {ENV_PREV_ACTION: gym.spaces.Dict({**keys, _CAMERA: camera})}
 
     def after_reset(self, sim: Sim, obs: Obs, info: Info) -> tuple[Obs, Info]:
-        """Tell that nothing was done."""
+        """Add an action that does nothing."""
         self.prev_action = {}
         return {**obs, ENV_PREV_ACTION: _told({})}, info
 
@@ -61,14 +61,14 @@ class PrevActionCallback(MinecraftCallback):
         truncated: bool,
         info: Info,
     ) -> StepResult:
-        """Tell the action."""
+        """Add the action."""
         obs = {**obs, ENV_PREV_ACTION: _told(self.prev_action)}
         return obs, reward, terminated, truncated, info
 
 
 def _told(action: EnvAction) -> dict[str, Any]:
-    """Return every key of an action, pressed or not, and its camera, in NumPy's types."""
-    # Callbacks may have put arrays of one element in.
+    """Return every key of an action, pressed or not, and its camera, as NumPy types."""
+    # Callbacks may have inserted arrays of one element.
     told: dict[str, Any] = {key: np.int64(np.asarray(action.get(key, 0)).item()) for key in KEYS}
     camera = np.asarray(action.get(_CAMERA, (0.0, 0.0)), np.float64).reshape(2)
     told[_CAMERA] = np.clip(camera, -_MAX_DEGREES, _MAX_DEGREES)

@@ -1,8 +1,8 @@
 """The hooks of MineStudio's simulator loop, and the base class of callbacks.
 
 A callback is any object with some of the methods named in `HOOKS`; inheriting from
-`MinecraftCallback` is a convenience. Hooks receive the simulator first, and may use of it what
-`Sim` names.
+`MinecraftCallback` is a convenience. Hooks receive the simulator as their first argument, and may
+use what `Sim` lists.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class Sim(Protocol):
         env: The game.
         np_random: The only source of randomness for callbacks, so that seeds reproduce episodes.
         obs: The latest observation: `image`, uint8 (H, W, 3), and what callbacks have added.
-        info: The latest info, the frame (`pov`) included.
-        already_reset: Whether the game runs, so that a callback may veto a hard reset.
-        callback_messages: Texts that callbacks want to be known, such as help.
+        info: The latest info, including the frame (`pov`).
+        already_reset: Whether the game is running, so that a callback may veto a hard reset.
+        callback_messages: Texts that callbacks want shown, such as help.
         obs_size: (width, height) of observations in pixels.
         render_size: (width, height) of rendered frames in pixels.
-        worker_index: Which of several workers with the same options this one is.
-        vector_index: Which environment of that worker this one is.
+        worker_index: Index of the worker among those with the same options.
+        vector_index: Index of the environment in its worker.
     """
 
     env: Backend
@@ -61,27 +61,27 @@ class Sim(Protocol):
     vector_index: int
 
     def _wrap_obs_info(self, raw_obs: Mapping[str, Any], raw_info: Info) -> tuple[Obs, Info]:
-        """Return what `env.step` gave as an observation and an info.
+        """Return the results of `env.step` as an observation and an info.
 
         Callbacks that step the game return its last step this way. The name is MineStudio's.
         """
 
 
 class MinecraftCallback:
-    """Changes the simulator's behaviour at fixed points of its loop; by default not at all."""
+    """Base class of callbacks; its hooks change nothing."""
 
     def observation_spaces(self) -> Mapping[str, gym.Space]:
         """Return what this callback adds to every observation: key -> space.
 
-        Asked once, before the game starts. What is declared reaches policies and recordings, and
-        must be in the observation of every reset and step. It may be a `Box`, `Discrete`,
+        Called before the game starts. Declared keys reach policies and recordings, and must be in
+        the observation of every reset and step. A space may be a `Box`, `Discrete`,
         `MultiDiscrete`, `MultiBinary`, or a `Dict` of these. Any callback may have this method,
         whatever it inherits from.
         """
         return {}
 
     def before_step(self, sim: Sim, action: EnvAction) -> EnvAction:
-        """Return the environment action to send instead of `action`."""
+        """Return the environment action to play instead of `action`."""
         return action
 
     def after_step(
@@ -97,7 +97,7 @@ class MinecraftCallback:
         return obs, reward, terminated, truncated, info
 
     def before_reset(self, sim: Sim, reset_flag: bool) -> bool:
-        """Return whether the game itself has to be reset; False vetoes it."""
+        """Return whether the game itself must be reset; False vetoes it."""
         return reset_flag
 
     def after_reset(self, sim: Sim, obs: Obs, info: Info) -> tuple[Obs, Info]:
@@ -115,7 +115,7 @@ class MinecraftCallback:
         return image
 
     def after_render(self, sim: Sim, image: np.ndarray) -> np.ndarray:
-        """Like `before_render`, after all callbacks have had their first turn."""
+        """Like `before_render`, but after the `before_render` of all callbacks."""
         return image
 
     def __repr__(self) -> str:
@@ -125,8 +125,8 @@ class MinecraftCallback:
 def bound_hooks(callbacks: Iterable[Any], name: str) -> list[Callable[..., Any]]:
     """Return hook `name` of each callback that really has one.
 
-    Hooks inherited unchanged from `MinecraftCallback` are left out: a step need not pay for
-    them.
+    Hooks inherited unchanged from `MinecraftCallback` are left out, to save their cost in every
+    step.
     """
     default = getattr(MinecraftCallback, name)
     hooks = (getattr(callback, name, None) for callback in callbacks)

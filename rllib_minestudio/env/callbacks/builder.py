@@ -1,4 +1,4 @@
-"""Callbacks from plain data, as YAML files give it."""
+"""Building callbacks from plain data, such as that of YAML files."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def build_callbacks(specs: Sequence[Any]) -> list[Any]:
             `"my_package.my_module.MyCallback"`), a mapping of one name to its arguments
             (`{"JudgeReset": {"time_limit": 600}}`; anything but a mapping is taken as the only
             argument: `{"JudgeReset": 600}`), or an object that has callback hooks. `Compose`
-            takes such a list as its `callbacks`. MineStudio's own come as `ForeignCallback`.
+            takes such a list as its `callbacks`. MineStudio's own are wrapped in `ForeignCallback`.
 
     Returns:
         One object per spec.
@@ -95,13 +95,13 @@ def build_callbacks(specs: Sequence[Any]) -> list[Any]:
 
 
 def check_callbacks(specs: Sequence[Any]) -> list[Any]:
-    """Check what `build_callbacks` takes, and build none of the users' classes.
+    """Check specs as for `build_callbacks`, without building users' classes.
 
-    Their constructors may do anything, so that what these refuse is known only when an environment
-    is built. Those of the built-in callbacks check and keep their arguments, and are called.
+    Users' constructors may do anything, so what they refuse is known only when an environment is
+    built. Built-in callbacks are built, since their constructors only check and keep arguments.
 
     Returns:
-        Per spec the built-in callback, or the spec of another.
+        For each spec the built-in callback, or the spec of another callback.
 
     Raises:
         InvalidOptionsError: If any name is unknown or any argument wrong; lists all problems.
@@ -110,13 +110,13 @@ def check_callbacks(specs: Sequence[Any]) -> list[Any]:
 
 
 def declaring_callbacks(specs: Sequence[Any]) -> list[Any]:
-    """Build those callbacks that may declare parts of observations; see `declared_spaces`.
+    """Build the callbacks that may declare parts of observations; see `declared_spaces`.
 
     Args:
         specs: As for `build_callbacks`.
 
     Returns:
-        One callback or, where it declares nothing, spec per spec.
+        For each spec the callback, or the spec itself if it declares nothing.
 
     Raises:
         InvalidOptionsError: As `build_callbacks`.
@@ -125,7 +125,7 @@ def declaring_callbacks(specs: Sequence[Any]) -> list[Any]:
 
 
 class _Constructor(NamedTuple):
-    """What a spec says to build: a class by the name that the user gave it, and its arguments."""
+    """The class that a spec names, under the name that the user gave it, and its arguments."""
 
     name: str
     factory: Callable[..., Any]
@@ -133,7 +133,7 @@ class _Constructor(NamedTuple):
 
 
 def _for_each(specs: Sequence[Any], act: Callable[[Any], Any]) -> list[Any]:
-    """Return what `act` makes of each spec, or raise everything that it complains about."""
+    """Return the result of `act` for each spec, or raise all its problems together."""
     problems = Problems()
     results = []
     if not is_list(specs):
@@ -183,13 +183,13 @@ def _checked_together(callbacks: list[Any]) -> list[Any]:
 
 
 def _read(spec: Any) -> _Constructor | None:
-    """Return what a spec says to build, checked as far as it can be without building it.
+    """Return the constructor that a spec names, checked as far as possible without calling it.
 
     Returns:
         None for a spec that is a callback itself.
 
     Raises:
-        InvalidOptionsError: If there is no such class, or it takes other arguments.
+        InvalidOptionsError: If there is no such class, or it does not take these arguments.
     """
     if isinstance(spec, str):
         return _named(spec, {})
@@ -210,7 +210,7 @@ def _read(spec: Any) -> _Constructor | None:
 
 
 def _named(name: Any, arguments: Any) -> _Constructor:
-    """Find the callback class `name`, and see whether it takes these arguments."""
+    """Find the callback class `name`, and check that it takes these arguments."""
     problems = Problems(str(name))
     factory = _resolve(name)
     keywords = _as_keywords(problems, factory, arguments)
@@ -220,11 +220,11 @@ def _named(name: Any, arguments: Any) -> _Constructor:
 
 
 def _call(constructor: _Constructor, act: Callable[[Any], Any]) -> Any:
-    """Call a callback class, naming it in every complaint.
+    """Call a callback class, naming it in every error.
 
     Args:
         constructor: The class and its arguments.
-        act: What to do with the callbacks of a `Compose`, each.
+        act: What to do with each of the callbacks of a `Compose`.
     """
     name, factory, keywords = constructor
     try:
@@ -265,7 +265,7 @@ def _resolve(name: Any) -> Callable[..., Any]:
     if not isinstance(factory, type):
         hint = did_you_mean(attribute, vars(module))
         raise InvalidOptionsError(f"{module_name!r} has no class {attribute!r}.{hint}")
-    # Judged before it is called: `os.system` takes arguments, too.
+    # Checked before it is called: `os.system` takes arguments, too.
     if not _has_hooks(factory):
         raise InvalidOptionsError(f"{name}: has none of the hooks {', '.join(HOOKS)}.")
     return factory
@@ -297,11 +297,10 @@ def _check_signature(
 
 
 def _has_hooks(callback: Any) -> bool:
-    """Return whether `callback` takes part in the loop at all."""
     return any(callable(getattr(callback, hook, None)) for hook in HOOKS)
 
 
-# --------------------------- MineStudio's own callbacks, with what they must not do taken from them
+# ------------------------------------------- MineStudio's own callbacks, without their side effects
 
 _PACKAGE = "minestudio."
 _TIME_LIMIT = "JudgeResetCallback"
@@ -316,11 +315,11 @@ def adapt(callback: Any) -> Any:
 
 
 class ForeignCallback:
-    """A callback of MineStudio's in our simulator.
+    """One of MineStudio's own callbacks, adapted to this simulator.
 
-    Resets draw from the simulator's generator instead of Python's and NumPy's global ones, so
-    that seeds reproduce episodes; what they print goes to the log; and the time limit of its
-    JudgeReset is a truncation, which it reports as the end of the task.
+    Its resets draw from the simulator's generator instead of Python's and NumPy's global ones, so
+    that seeds reproduce episodes, and what they print goes to the log. The time limit of
+    MineStudio's JudgeReset, which it reports as termination, becomes a truncation.
 
     Attributes:
         callback: The callback itself.
@@ -347,12 +346,12 @@ def _is_foreign(kind: type) -> bool:
 
 
 def _defines(kind: type, hook: str) -> bool:
-    """Return whether a class, or one it inherits from, but not MineStudio's base, has a hook."""
+    """Return whether a class, or a parent other than MineStudio's base class, defines a hook."""
     return any(hook in vars(each) for each in kind.__mro__ if each.__name__ != "MinecraftCallback")
 
 
 def _contained(hook: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a reset hook without effects on the rest of the process."""
+    """Return a reset hook without side effects on the rest of the process."""
 
     def contained(sim: Sim, *arguments: Any) -> Any:
         printed = io.StringIO()
@@ -366,7 +365,7 @@ def _contained(hook: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _truncating(hook: Callable[..., StepResult]) -> Callable[..., StepResult]:
-    """Return the hook of a time limit that truncates."""
+    """Return the hook of a time limit, made to truncate."""
 
     def truncating(
         sim: Sim, obs: Obs, reward: float, terminated: bool, truncated: bool, info: Info
@@ -382,7 +381,7 @@ def _truncating(hook: Callable[..., StepResult]) -> Callable[..., StepResult]:
 
 @contextlib.contextmanager
 def _seeded(generator: np.random.Generator) -> Iterator[None]:
-    """Seed the global generators for a while."""
+    """Seed the global generators, and restore their states afterwards."""
     of_python, of_numpy = random.getstate(), np.random.get_state()
     seed = int(generator.integers(2**32))
     random.seed(seed)
@@ -401,14 +400,14 @@ _MAY_CHANGE_REWARDS = (Compose, GateRewardsCallback)
 
 
 def highest_return(specs: Sequence[Any]) -> float | None:
-    """Return what no episode's undiscounted return exceeds; no class of a user's is built for it.
+    """Return an upper bound of the undiscounted return, without building users' classes.
 
     Args:
         specs: The environment's callbacks, as for `build_callbacks`.
 
     Returns:
         The limit of the last `Rewards` or `TechTreeRewards`; None if there is none, if it pays for
-        something each time, or if a callback behind it may change the reward.
+        something without limit, or if a later callback may change the reward.
 
     Raises:
         InvalidOptionsError: If any name is unknown or any argument wrong; lists all problems.

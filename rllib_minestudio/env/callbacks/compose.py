@@ -25,14 +25,14 @@ ALL = -1
 
 
 class Compose(MinecraftCallback):
-    """Runs `callbacks` in order, or `options` of them drawn anew for every episode.
+    """Runs `callbacks` in order, or `options` of them, drawn again for every episode.
 
-    Unlike MineStudio's, it runs `after_render` (not `before_render` twice), closes every
-    callback, and draws from the simulator's generator.
+    Unlike MineStudio's, it runs `after_render` (not `before_render` twice), closes every callback,
+    and draws from the simulator's generator.
 
-    Where a few are drawn, what they add to observations has to be there whichever they are: of n
-    callbacks, more than n - `options` must declare it, such as each of several `TaskFile`s. All
-    else is refused when the environment is built.
+    If only some are drawn, every draw must add the same keys to observations: of n callbacks, more
+    than n - `options` must declare a key, as several `TaskFile`s do. Anything else is refused when
+    the environment is built.
     """
 
     def __init__(self, callbacks: Sequence[Any], options: int = ALL) -> None:
@@ -60,7 +60,7 @@ class Compose(MinecraftCallback):
         """Return what every episode's callbacks add to observations.
 
         Raises:
-            InvalidOptionsError: Some draws would lack a part; lists all problems.
+            InvalidOptionsError: If some draws would lack a key; lists all problems.
         """
         spaces = declared_spaces(self.callbacks)
         if self.options == ALL:
@@ -146,11 +146,11 @@ class Compose(MinecraftCallback):
         return f"Compose({self.callbacks!r}, options={self.options})"
 
 
-# ---------------------------------------------------- what callbacks promise to add to observations
-# Their declarations, judged and put together.
+# ---------------------------------------------------- what callbacks declare to add to observations
+# Their declarations, checked and merged.
 
 METHOD = "observation_spaces"
-"""Name of the method that declares. It takes nothing and returns key -> space."""
+"""Name of the declaring method, which takes no arguments and returns key -> space."""
 
 
 def declared_spaces(callbacks: Iterable[Any]) -> dict[str, gym.Space]:
@@ -160,8 +160,8 @@ def declared_spaces(callbacks: Iterable[Any]) -> dict[str, gym.Space]:
         callbacks: Objects; those without the method declare nothing.
 
     Raises:
-        InvalidOptionsError: A declaration is no mapping from texts to spaces of numbers, names the
-            frame, or contradicts another one; lists all problems.
+        InvalidOptionsError: If a declaration is not a mapping from strings to spaces of numbers,
+            names the frame, or contradicts another one; lists all problems.
     """
     problems = Problems("callbacks")
     found: dict[str, gym.Space] = {}
@@ -186,17 +186,17 @@ def declared_spaces(callbacks: Iterable[Any]) -> dict[str, gym.Space]:
 
 
 def declares(kind: Any) -> bool:
-    """Return whether a callback, or the class of some, has a declaration of its own."""
+    """Return whether a callback or a callback class has a declaration of its own."""
     method = getattr(kind, METHOD, None)
     default = MinecraftCallback.observation_spaces
     return callable(method) and getattr(method, "__func__", method) is not default
 
 
 def _declaration(callback: Any) -> Mapping[str, gym.Space]:
-    """Return what one callback declares, checked by itself.
+    """Return what one callback declares, checked on its own.
 
     Raises:
-        InvalidOptionsError: It is not in order.
+        InvalidOptionsError: If it is invalid.
     """
     if not declares(callback):
         return {}
@@ -226,10 +226,10 @@ def _declaration(callback: Any) -> Mapping[str, gym.Space]:
 
 
 def _alone(key: Any, space: gym.Space) -> gym.spaces.Dict:
-    """Return the space of observations that have nothing but one key.
+    """Return the space of observations with a single key.
 
     Raises:
-        InvalidOptionsError: The key is no text, which gymnasium would let pass.
+        InvalidOptionsError: If the key is not a string, which gymnasium would accept.
     """
     if not isinstance(key, str):
         raise InvalidOptionsError(f"a key must be a text; got {shown(key)}.")

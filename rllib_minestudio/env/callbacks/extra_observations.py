@@ -1,4 +1,4 @@
-"""Inventory, Cursor, Voxels: what callbacks add to the observation."""
+"""Inventory, Cursor and Voxels: callbacks that add to the observation or the info."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ INVENTORY = "inventory"
 """Key of the observation."""
 
 MOST = 64
-"""Where counts end; more is told as this many."""
+"""The largest count; more is reported as this many."""
 
 
 class InventoryCallback(MinecraftCallback):
-    """Adds how many of some items the player carries to the observation, under `inventory`.
+    """Adds the player's counts of some items to the observation, under `inventory`.
 
-    It is one number per item, in their order, (n,) float32: the count divided by 64, at most 1.
-    What hangs on the cursor of an open screen or lies in its grid is not counted, nor what is worn.
-    MineRL's tasks such as `ObtainDiamond` tell their agents the same (Guss et al. 2019, "MineRL").
-    In a small frame, the numbers in the slots cannot be read.
+    It is a vector, (n,) float32, with one number per item in the given order: the count divided by
+    64, at most 1. Items on the cursor or in the grid of an open screen are not counted, nor are
+    worn ones. MineRL's tasks such as `ObtainDiamond` give agents the same information (Guss et al.
+    2019, "MineRL"). In a small frame, the numbers in the slots cannot be read.
     """
 
     def __init__(self, items: Sequence[str]) -> None:
@@ -37,7 +37,7 @@ class InventoryCallback(MinecraftCallback):
             items: Names of items. Example: `[oak_log, oak_planks, stick]`.
 
         Raises:
-            InvalidOptionsError: If it is no list of different items of Minecraft 1.16.
+            InvalidOptionsError: If it is not a list of different items of Minecraft 1.16.
         """
         problems = Problems()
         if isinstance(items, str) or not isinstance(items, Sequence) or not items:
@@ -57,7 +57,7 @@ class InventoryCallback(MinecraftCallback):
         return {INVENTORY: gym.spaces.Box(0.0, 1.0, (len(self.items),), np.float32)}
 
     def after_reset(self, sim: Sim, obs: Obs, info: Info) -> tuple[Obs, Info]:
-        """Tell what the episode begins with."""
+        """Add the counts at the start of the episode."""
         return {**obs, INVENTORY: self._shares(info)}, info
 
     def after_step(
@@ -69,7 +69,7 @@ class InventoryCallback(MinecraftCallback):
         truncated: bool,
         info: Info,
     ) -> StepResult:
-        """Tell what there is after the step."""
+        """Add the counts after the step."""
         return {**obs, INVENTORY: self._shares(info)}, reward, terminated, truncated, info
 
     def _shares(self, info: Info) -> np.ndarray:
@@ -84,7 +84,7 @@ class InventoryCallback(MinecraftCallback):
 
 
 # ------------------------------------------------------------------------------------------- cursor
-# Where the hand has moved the cursor of an open screen, as a part of the observation.
+# The position of an open screen's cursor, as part of the observation.
 
 CURSOR = "cursor"
 """Key of the observation."""
@@ -95,14 +95,14 @@ cursor moves by 2400/360 pixels per degree."""
 
 
 class CursorCallback(MinecraftCallback):
-    """Adds the place of a screen's cursor to the observation, under `cursor`.
+    """Adds the position of a screen's cursor to the observation, under `cursor`.
 
-    It is (open, right, down), (3,) float32: 1 while a screen is open, and the way from the middle
-    of the window, where -1 and 1 are its edges. All are zero while no screen is open.
+    It is (open, right, down), (3,) float32: 1 while a screen is open, and the offset from the
+    middle of the window, whose edges are -1 and 1. All are zero while no screen is open.
 
-    The place is what a player's hand knows, not what the game tells: every screen opens with the
-    cursor in the middle, and from there on the camera's part of each action moves it. Callbacks
-    that change actions come first, such as `MaskActions`.
+    The position is what a player's hand knows, not what the game reports: every screen opens with
+    the cursor in the middle, and from there the camera part of each action moves it. Callbacks that
+    change actions, such as `MaskActions`, must be listed before this one.
     """
 
     def __init__(self) -> None:
@@ -111,17 +111,17 @@ class CursorCallback(MinecraftCallback):
         self._turn = np.zeros(2)
 
     def observation_spaces(self) -> Mapping[str, gym.Space]:
-        """Return the space of the place."""
+        """Return the space of the position."""
         low = np.array([0, -1, -1], np.float32)
         return {CURSOR: gym.spaces.Box(low, np.ones(3, np.float32))}
 
     def after_reset(self, sim: Sim, obs: Obs, info: Info) -> tuple[Obs, Info]:
-        """Begin in the middle."""
+        """Begin with the cursor in the middle."""
         self._open = False
         return {**obs, CURSOR: self._followed(info)}, info
 
     def before_step(self, sim: Sim, action: EnvAction) -> EnvAction:
-        """Remember how the mouse moves."""
+        """Remember the mouse's movement."""
         self._turn = np.asarray(action.get("camera", (0.0, 0.0)), np.float64).reshape(2)
         return action
 
@@ -134,11 +134,11 @@ class CursorCallback(MinecraftCallback):
         truncated: bool,
         info: Info,
     ) -> StepResult:
-        """Tell the place."""
+        """Add the position."""
         return {**obs, CURSOR: self._followed(info)}, reward, terminated, truncated, info
 
     def _followed(self, info: Info) -> np.ndarray:
-        """Return the place after the step that led to `info`."""
+        """Return the position after the step that led to `info`."""
         was_open, self._open = self._open, bool(info["isGuiOpen"])
         if not self._open:
             return np.zeros(3, np.float32)
@@ -151,7 +151,7 @@ class CursorCallback(MinecraftCallback):
 
 
 # ------------------------------------------------------------------------------------------- voxels
-# The blocks around the player, for callbacks that look at them.
+# The blocks around the player, for other callbacks.
 
 VOXELS = "voxels"
 """Key of the request in an action, and of the answer in the info."""
@@ -161,11 +161,11 @@ DEFAULT_BOX = (-7, 7, -7, 7, -7, 7)
 
 
 class VoxelsCallback(MinecraftCallback):
-    """Asks the game for the blocks in a box around the player.
+    """Requests the blocks in a box around the player.
 
     They are in the info of every step, under `voxels`: a list of `{"type": "obsidian", "x": 12,
-    "y": 64, "z": -3}`, in world coordinates. Only callbacks see them: the environment passes on
-    neither voxels nor frames in its infos. A reset tells none.
+    "y": 64, "z": -3}`, in world coordinates. Only callbacks see them: the environment's infos
+    contain neither voxels nor frames. A reset reports none.
     """
 
     def __init__(self, voxels_ins: Sequence[int] = DEFAULT_BOX) -> None:
@@ -176,8 +176,8 @@ class VoxelsCallback(MinecraftCallback):
                 included.
 
         Raises:
-            InvalidOptionsError: If it is no such box, too large, or all zeros, which the game
-                takes for no request.
+            InvalidOptionsError: If it is not such a box, is too large, or is all zeros, which the
+                game takes for no request.
         """
         problems = Problems()
         if not is_list(voxels_ins) or not all(map(is_integer, voxels_ins)):

@@ -20,7 +20,7 @@ from rllib_minestudio.foundation.options import Problems, is_integer, is_list, i
 _CARRIED_SLOTS = range(36)
 """Hotbar and inventory: where random slots are drawn from."""
 _WORN = {36: "feet", 37: "legs", 38: "chest", 39: "head", 40: "offhand"}
-"""The other slots, by the names that MineStudio's `equipped_items` has for them."""
+"""The other slots, by their names in MineStudio's `equipped_items`."""
 _LAST_SLOT = 40
 
 _DISTRACTIONS: dict[str, Sequence[int]] = {
@@ -31,10 +31,10 @@ _DISTRACTIONS: dict[str, Sequence[int]] = {
     "hard": range(16, 35),
     "normal": range(35),
 }
-"""How many distracting items there may be at each level; the numbers are MineStudio's."""
+"""Possible numbers of distracting items at each level, as in MineStudio."""
 
 _SINGLE = 0.7
-"""How likely a "random" quantity is 1, whatever the stack could hold."""
+"""How often a "random" quantity is simply 1."""
 
 _INVENTORY_FIELDS = ("slot", "type", "quantity", "metadata")
 
@@ -44,14 +44,14 @@ _logger = logging.getLogger(__name__)
 class InitInventoryCallback(MinecraftCallback):
     """Puts items into slots after each reset, by `/replaceitem`.
 
-    What MineStudio's does otherwise:
+    MineStudio's callback differs:
 
     - It addresses slot 0 as the main hand, which is whichever slot of the hotbar is selected.
-    - It looks for what is worn among what is carried, so that it always waits for armour.
+    - It looks for worn items among the carried ones, so that it always waits for armour.
     - It draws quantities of 0, which the game refuses, so that the slot stays empty.
-    - A quantity that it cannot read counts as any, and one that no stack can have as 1; here
+    - It takes a quantity that it cannot read for any, and one that no stack can have for 1. Here
       both are refused, as is an unknown `distraction_level`, which there means none.
-    - It sends `metadata` as Minecraft 1.12 had it, which makes 1.16 refuse the command.
+    - It sends `metadata` in the form of Minecraft 1.12, for which 1.16 refuses the command.
 
     Items that the game does not put into their slots are named in the log.
     """
@@ -66,14 +66,14 @@ class InitInventoryCallback(MinecraftCallback):
         Args:
             init_inventory: One mapping per item: `slot`, 0 to 40 (0-8 hotbar, 9-35 inventory,
                 36-39 feet to head, 40 off hand) or "random" for a free one of 0 to 35; `type`,
-                the item's name; `quantity`, a number, conditions such as ">=2,<12", of which one
-                of the quantities that meet them all is drawn, or "random": 1 in 70 % of the
-                episodes, else anything up to a full stack; `metadata`, NBT data such as
-                "{Damage:5}", may be left out. Example:
-                `[{"slot": 0, "type": "oak_planks", "quantity": ">2"}]`.
-            distraction_level: How many random items go into free slots besides: one of these
-                numbers is drawn per episode. Or "zero", "one", "easy" (3-6), "middle" (7-15),
-                "hard" (16-34) or "normal" (0-34). They are drawn from what the engine has.
+                the item's name; `quantity`, a number, or conditions such as ">=2,<12", which draw
+                one of the quantities that meet them all, or "random", which is 1 in 70 % of the
+                episodes, else anything up to a full stack; optionally `metadata`, NBT data such as
+                "{Damage:5}". Example: `[{"slot": 0, "type": "oak_planks", "quantity": ">2"}]`.
+            distraction_level: How many random items to put into other free slots: a list of
+                numbers, from which one is drawn per episode, or "zero", "one", "easy" (3-6),
+                "middle" (7-15), "hard" (16-34) or "normal" (0-34). The items are drawn from those
+                that the engine has.
 
         Raises:
             InvalidOptionsError: If an entry is incomplete or impossible; lists all problems.
@@ -114,7 +114,7 @@ class InitInventoryCallback(MinecraftCallback):
         return sim._wrap_obs_info(raw_obs, raw_info)
 
     def _draw(self, sim: Sim) -> dict[int, Mapping[str, Any]]:
-        """Decide what goes into which slot: fixed slots first, then random ones, distractions."""
+        """Assign items to slots: fixed slots first, then random ones, then distractions."""
         stacks: dict[int, Mapping[str, Any]] = {
             int(entry["slot"]): entry for entry in self.init_inventory if entry["slot"] != RANDOM
         }
@@ -143,7 +143,7 @@ class InitInventoryCallback(MinecraftCallback):
 
 
 def _command(np_random: np.random.Generator, slot: int, stack: Mapping[str, Any]) -> str:
-    """The command that fills a slot, with the quantity drawn."""
+    """Return the command that fills a slot; draws the quantity."""
     name = stack["type"].removeprefix(NAMESPACE)
     quantity = stack["quantity"]
     if not isinstance(quantity, int):
@@ -157,7 +157,7 @@ def _command(np_random: np.random.Generator, slot: int, stack: Mapping[str, Any]
 
 
 def _place(slot: int) -> str:
-    """A slot by the name that commands have for it."""
+    """Return a slot's name in commands."""
     if slot <= 8:
         return f"hotbar.{slot}"
     if slot in _CARRIED_SLOTS:
@@ -166,7 +166,7 @@ def _place(slot: int) -> str:
 
 
 def _holds(raw_obs: RawObs, slot: int, stack: Mapping[str, Any]) -> bool:
-    """Whether the game tells that a slot has what it should."""
+    """Whether the game reports the item that a slot should have."""
     places, key = (
         (raw_obs["equipped_items"], _WORN[slot]) if slot in _WORN else (raw_obs["inventory"], slot)
     )
@@ -174,7 +174,6 @@ def _holds(raw_obs: RawObs, slot: int, stack: Mapping[str, Any]) -> bool:
 
 
 def _check_entry(problems: Problems, where: str, entry: Any) -> None:
-    """Note what is wrong with one entry."""
     if not isinstance(entry, Mapping):
         problems.add(where, entry, f"must be a mapping with {', '.join(_INVENTORY_FIELDS[:-1])}")
         return
@@ -197,7 +196,7 @@ def _check_entry(problems: Problems, where: str, entry: Any) -> None:
 
 
 def _slot_number(slot: Any) -> int | None:
-    """The number of a slot, also of one given as a text, as MineStudio's allows; else None."""
+    """Return a slot's number, which may be given as text, as in MineStudio; None if invalid."""
     if isinstance(slot, str) and slot.isdecimal() and len(slot) <= 2:
         slot = int(slot)
     return slot if is_integer(slot) and 0 <= slot <= _LAST_SLOT else None
@@ -217,7 +216,6 @@ def _check_slots(problems: Problems, slots: Sequence[Any]) -> None:
 
 
 def _check_level(problems: Problems, level: Any) -> None:
-    """Note what is wrong with the level of distraction."""
     if isinstance(level, str):
         problems.choice("distraction_level", level, _DISTRACTIONS)
         return
@@ -231,11 +229,11 @@ def _check_level(problems: Problems, level: Any) -> None:
         problems.add("distraction_level", level, rule)
 
 
-# ---------------------------------- how many of an item, in the words of MineStudio's InitInventory
+# ----------------------------- quantities of an item, in the notation of MineStudio's InitInventory
 
 RANDOM = "random"
 _LARGEST = 64
-"""Of the count that commands take, whatever the item."""
+"""The largest count that commands take, whatever the item."""
 
 _COMPARISONS = {
     "<": operator.lt,
@@ -250,8 +248,7 @@ QUANTITY_RULE = (
     f"must be an integer from 1 to {_LARGEST}, 'random', or conditions such as '>=2,<12' that 1 to "
     "{size} {name} can meet"
 )
-"""What `allowed_quantities` understands, for messages: to be formatted with an item and its
-stack."""
+"""The rule of `allowed_quantities`, for messages; formatted with an item and its stack size."""
 
 
 def allowed_quantities(quantity: Any, stack_size: int) -> list[int]:
@@ -264,7 +261,7 @@ def allowed_quantities(quantity: Any, stack_size: int) -> list[int]:
         stack_size: How many make a full stack.
 
     Returns:
-        The quantities in order; none if it says nothing, or nothing that can be.
+        The quantities in ascending order; empty if `quantity` is invalid or cannot be met.
     """
     if is_integer(quantity):
         return [quantity] if 1 <= quantity <= _LARGEST else []
@@ -322,7 +319,7 @@ class SummonMobsCallback(MinecraftCallback):
             for _ in range(mob["number"]):
                 x = sim.np_random.uniform(*mob["range_x"])
                 z = sim.np_random.uniform(*mob["range_z"])
-                # Six digits: the game's command parser knows no exponents.
+                # Fixed-point, because the game's command parser knows no exponents.
                 command = (
                     "/execute as @p at @p run summon "
                     f"minecraft:{name} ~{x:.6f} ~3 ~{z:.6f} {{Age:0}}"
@@ -336,7 +333,6 @@ class SummonMobsCallback(MinecraftCallback):
 
 
 def _check_mob(problems: Problems, where: str, mob: Any) -> None:
-    """Note what is wrong with one entry."""
     if not isinstance(mob, Mapping):
         problems.add(where, mob, f"must be a mapping with {', '.join(_SUMMON_FIELDS)}")
         return
@@ -363,7 +359,7 @@ _LONGEST_COMMAND = 32500
 
 
 def _is_line(command: Any) -> bool:
-    """Whether something is a command that the game's protocol can carry."""
+    """Whether the game's protocol can carry a command."""
     is_text = (
         isinstance(command, str) and len(command.strip()) > 0 and len(command) <= _LONGEST_COMMAND
     )

@@ -1,4 +1,4 @@
-"""Record: videos of the episodes, written by the environment itself."""
+"""Record and SpeedTest: videos of the episodes, and the speed of the environment."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ class RecordCallback(MinecraftCallback):
 
     An episode is written when the next one begins or the environment is closed. The files are
     MineStudio's (see `PlayLayout` in `recordings.minestudio`); for recordings with rewards, values
-    and an index, use `rllib evaluate` or `EpisodeRecorder` instead. It records what callbacks
-    listed before this one have made of actions and infos, so list it last.
+    and an index, use `rllib evaluate` or `EpisodeRecorder` instead. It records actions and infos as
+    changed by the callbacks listed before it, so list it last.
 
-    What MineStudio's does otherwise:
+    MineStudio's callback differs:
 
     - It holds all frames in memory until the episode ends: 690 kB each at 640x360.
-    - It counts from 1 whenever it is constructed and overwrites what is there, and all workers
-      write the same files. Here numbers go on after the highest in the folder, and of several
-      environments with the same options each has a folder of its own, `env-<worker>-<index>`;
-      the very first one, which is the only one outside RLlib, writes into `record_path` itself.
-    - Its `show_actions` lists all keys and, from the second episode on, those of earlier steps;
-      here the keys that are pressed light up in a strip beneath the frame, which is enlarged if
-      it is too narrow.
+    - It counts from 1 whenever it is constructed and overwrites existing files, and all workers
+      write the same files. Here numbers continue after the highest in the folder. Of several
+      environments with the same options, each has its own folder, `env-<worker>-<index>`; the very
+      first one, which is the only one outside RLlib, writes into `record_path` itself.
+    - Its `show_actions` lists all keys and, from the second episode on, those of earlier steps.
+      Here the keys that are pressed light up in a strip beneath the frame, which is enlarged if it
+      is too narrow.
     - Its `record_infos` with `frame_type: obs` writes the game's frames into the JSON.
     """
 
@@ -73,8 +73,8 @@ class RecordCallback(MinecraftCallback):
             fps: Frames per second of playback; 20 is the game's speed.
             frame_type: "pov", frames at `render_size`, which the embedded engine draws in
                 addition; or "obs", those that the agent sees.
-            recording: Whether to record from the beginning. Otherwise, and to stop it, a callback
-                has to put True or False into the info under "R", as MineStudio's Play does.
+            recording: Whether to record from the beginning. A callback can start or stop recording
+                by True or False in the info under "R", as MineStudio's Play does.
             show_actions: Whether the video shows the actions in a strip beneath its frames.
             record_actions: Whether to write the actions to `episode_<number>_action.json`.
             record_infos: Whether to write the infos to `episode_<number>_info.json`.
@@ -137,7 +137,7 @@ class RecordCallback(MinecraftCallback):
         truncated: bool,
         info: Info,
     ) -> StepResult:
-        """Start or stop if the info says so, and record the step."""
+        """Start or stop recording if the info says so, and record the step."""
         if self.recording and not info.get(_KEY, True):
             self.recording = False
             self._finish()
@@ -162,7 +162,6 @@ class RecordCallback(MinecraftCallback):
         self._finish()
 
     def _begin(self, sim: Sim, obs: Obs, info: Info) -> None:
-        """Begin an episode's files with a first frame."""
         name = "render_size" if self.frame_type == "pov" else "obs_size"
         width, height = getattr(sim, name)
         if width % 2 or height % 2:
@@ -182,12 +181,12 @@ class RecordCallback(MinecraftCallback):
             self._fail(error)
 
     def _fail(self, error: RecordingError) -> None:
-        """Go on without the recording, of which nothing is left."""
+        """Log the error and stop recording the episode, of which nothing is left."""
         self._writer = None
         _logger.error("%s The episode goes on unrecorded.", error)
 
     def _with_state(self, info: Info) -> Info:
-        """Return the info with the state of the recording in words."""
+        """Return the info with a text about the state of the recording."""
         state = f"Recording: {'On' if self.recording else 'Off'}, Recording Time: {self._frames}"
         return {**info, _MESSAGE: {**info.get(_MESSAGE, {}), "RecordCallback": state}}
 
@@ -218,11 +217,12 @@ _LONGEST = 10**9
 
 
 class SpeedTestCallback(MinecraftCallback):
-    """Prints steps per second, of all steps so far, every `interval` steps.
+    """Prints the mean number of steps per second so far, every `interval` steps.
 
-    The time is that of the game's tick and of the callbacks that come after this one before the
-    tick and before this one after it; resets and the policy are not in it. It is printed, not
-    logged: a user who asks for it wants to see it, and Ray shows what its workers print.
+    The time is that of the game's tick, of the `before_step` hooks after this callback's, and of
+    the `after_step` hooks before this callback's; resets and the policy are not included. It is
+    printed rather than logged: a user who asks for it wants to see it, and Ray shows what its
+    workers print.
 
     Attributes:
         num_steps: Steps so far, over all episodes.
@@ -261,7 +261,7 @@ class SpeedTestCallback(MinecraftCallback):
         truncated: bool,
         info: Info,
     ) -> StepResult:
-        """Stop the clock, and print a line when it is time to."""
+        """Stop the clock; print a line every `interval` steps."""
         self.total_times += time.perf_counter() - self._begun
         self.num_steps += 1
         if self.num_steps % self.interval == 0:

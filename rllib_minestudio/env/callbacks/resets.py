@@ -1,4 +1,4 @@
-"""FastReset, HardReset, JudgeReset: where the next episode begins, and when this one is cut off."""
+"""FastReset, HardReset, JudgeReset: where episodes begin, and when they are truncated."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _WORLD, _LATEST = 60_000_000, 2**31 - 1
 
 
 def _is_biome(name: Any) -> bool:
-    """Whether a name can be one of a biome: it becomes a word of a command."""
+    """Whether a name can be that of a biome; it becomes a word of a command."""
     return isinstance(name, str) and name.removeprefix(NAMESPACE).isidentifier()
 
 
 class FastResetCallback(MinecraftCallback):
     """Replaces every hard reset but the first by commands that tidy up and teleport the player.
 
-    The game's statistics go on counting across fast resets.
+    The game's statistics continue across fast resets.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class FastResetCallback(MinecraftCallback):
         self.start_weather = start_weather
 
     def before_reset(self, sim: Sim, reset_flag: bool) -> bool:
-        """Veto the hard reset if the game runs, and do the same by commands."""
+        """Veto the hard reset if the game is running, and reset by commands instead."""
         if not sim.already_reset:
             return reset_flag
         half = self.random_tp_range // 2
@@ -74,7 +74,7 @@ class FastResetCallback(MinecraftCallback):
             f"/time set {self.start_time}",
             f"/weather {self.start_weather}",
             "/kill @e[type=!player]",
-            "/kill @e[type=item]",  # what the killed ones have dropped
+            "/kill @e[type=item]",  # what the killed mobs have dropped
             f"/teleportbiome @a {biome} {x} ~0 {z}",
         )
         for command in commands:
@@ -92,15 +92,15 @@ _HARD_RESET_FIELDS = ("seed", "position")
 _FARTHEST = 30_000_000
 """Blocks from the origin to the world's border."""
 _SETTLING_TICKS = 50
-"""As in MineStudio: the land around the player loads, and it falls to the ground."""
+"""As in MineStudio: the land around the player loads, and the player falls to the ground."""
 
 
 class HardResetCallback(MinecraftCallback):
     """Loads a new world for every episode, and puts the player at a place in it.
 
-    Seed and place are drawn together from a list. Reloading the real game takes many seconds;
-    `FastReset` does without. A `FastReset` listed after this one vetoes the reload and keeps the
-    world; the player goes to the drawn place nevertheless. That is MineStudio's behaviour, too.
+    Seed and place are drawn together from a list. Reloading the real game takes many seconds, which
+    `FastReset` avoids. A `FastReset` listed after this one vetoes the reload and keeps the world,
+    but the player still goes to the drawn place, as in MineStudio.
     """
 
     def __init__(self, spawn_positions: Sequence[Mapping[str, Any]]) -> None:
@@ -125,13 +125,13 @@ class HardResetCallback(MinecraftCallback):
         self.position = self.spawn_positions[0]
 
     def before_reset(self, sim: Sim, reset_flag: bool) -> bool:
-        """Draw an entry, and have the game reset with its seed."""
+        """Draw an entry, and reset the game with its seed."""
         self.position = self.spawn_positions[sim.np_random.integers(len(self.spawn_positions))]
         sim.env.seed(self.position["seed"])
         return True
 
     def after_reset(self, sim: Sim, obs: Obs, info: Info) -> tuple[Obs, Info]:
-        """Teleport the player, and let it arrive: 51 ticks in all."""
+        """Teleport the player, and let it arrive, which takes 51 ticks in all."""
         place = " ".join(map(_coordinate, self.position["position"]))
         raw_obs, _, _, raw_info = sim.env.execute_cmd(f"/tp @a {place}")
         for _ in range(_SETTLING_TICKS):
@@ -143,12 +143,11 @@ class HardResetCallback(MinecraftCallback):
 
 
 def _coordinate(value: float) -> str:
-    """A coordinate as a word of a command, whose parser knows no exponents."""
+    """Return a coordinate as a word of a command, whose parser knows no exponents."""
     return np.format_float_positional(value, trim="0") if isinstance(value, float) else str(value)
 
 
 def _check_spawn(problems: Problems, where: str, spawn: Any) -> None:
-    """Note what is wrong with one entry."""
     if not isinstance(spawn, Mapping):
         problems.add(where, spawn, f"must be a mapping with {' and '.join(_HARD_RESET_FIELDS)}")
         return
@@ -173,8 +172,8 @@ _LONGEST = 10**9
 class JudgeResetCallback(MinecraftCallback):
     """Truncates an episode after a number of steps.
 
-    MineStudio reports `terminated` instead. The difference matters to learners: the return does
-    not end at a time limit, so the value of the last observation still counts.
+    MineStudio reports `terminated` instead. The difference matters to learners: a time limit does
+    not end the return, so they need the bootstrap value of the final observation.
     """
 
     def __init__(self, time_limit: int = 600) -> None:
@@ -207,7 +206,7 @@ class JudgeResetCallback(MinecraftCallback):
         truncated: bool,
         info: Info,
     ) -> StepResult:
-        """Count, and truncate at the limit an episode that has not ended by itself."""
+        """Count the step; truncate the episode at the limit unless it has terminated."""
         self.time_step += 1
         if self.time_step >= self.time_limit and not terminated:
             truncated = True

@@ -1,4 +1,4 @@
-"""Rewards, TechTreeRewards, GateRewards: payment for what the game counts or the world shows."""
+"""Rewards, TechTreeRewards, GateRewards: rewards for what the game counts or the world shows."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class _Rule:
 class RewardsCallback(MinecraftCallback):
     """Replaces the reward of each step by what the rules pay for it.
 
-    MineStudio pays once per step and rule however often the event happened; here two cows killed
-    in one tick earn two rewards. A payment is made per unit of the game's counter; mind that some,
-    such as `damage_dealt`, count in tenths. `max_reward_times` limits the payments per episode
-    and identity. A rule with a `task` pays in episodes of that task only, for what happens in
-    them; `Task` or `TaskFile`, which name the task, come before.
+    MineStudio pays once per step and rule, however often the event happened; here two cows killed
+    in one tick earn two rewards. Each unit of the game's counter is paid; mind that some counters,
+    such as `damage_dealt`, count in tenths. `max_reward_times` limits the payments per episode and
+    identity. A rule with a `task` pays only in episodes of that task, for what happens in them; the
+    callback that names the task, `Task` or `TaskFile`, must be listed before this one.
     """
 
     def __init__(self, reward_cfg: Sequence[Mapping[str, Any]]) -> None:
@@ -59,8 +59,8 @@ class RewardsCallback(MinecraftCallback):
         Args:
             reward_cfg: One mapping per rule: `event` (one of `STATISTICS`), `objects` (names
                 counted together), `reward` (paid per occurrence), `max_reward_times`,
-                `identity` (rules of one identity share the limit) and, if it is to pay for one
-                task only, `task` (its name). Example:
+                `identity` (rules of one identity share the limit) and, for a rule of one task only,
+                `task` (its name). Example:
                 `[{"event": "kill_entity", "objects": ["cow"], "reward": 1.0,
                 "identity": "kill cow", "max_reward_times": 30}]`.
 
@@ -83,7 +83,7 @@ class RewardsCallback(MinecraftCallback):
 
     @property
     def highest_return(self) -> float:
-        """What the rules pay for an episode at most: each identity's limit times its best rule."""
+        """The most that the rules pay per episode: each identity's limit times its best rule."""
         tasks = {rule.task for rule in self._rules}
         return max((self._highest_return_of(task) for task in tasks), default=0.0)
 
@@ -135,7 +135,6 @@ class RewardsCallback(MinecraftCallback):
 
 
 def _check_rule(problems: Problems, where: str, entry: Any) -> None:
-    """Note what is wrong with one rule."""
     names = [field.name for field in fields(_Rule)]
     if not isinstance(entry, Mapping):
         problems.add(where, entry, f"must be a mapping with {', '.join(names[:-1])}")
@@ -171,7 +170,7 @@ def _check_rule(problems: Problems, where: str, entry: Any) -> None:
 #
 #     item     name in `info["tech_tree"]` and in `limits`
 #     paid     how many are paid per episode; empty: all
-#     each     what one pays
+#     each     reward for one
 #     crafted  pattern of the names that count in `craft_item`, or
 #     picked   pattern of the names that count in `pickup`, as far as they come from
 #     mined    blocks of these names in `mine_block`
@@ -180,7 +179,7 @@ TECH_TREE = "tech_tree"
 """Info key: {item: how many the agent has obtained in this episode}, paid or not."""
 
 _STATISTICS = ("craft_item", "pickup", "mine_block", "use_item")
-"""What is looked at; most steps change none of it, and then cost a comparison only."""
+"""The statistics used. Most steps change none of them, and cost a comparison only."""
 _LARGEST_SCALE = 1e6
 
 
@@ -190,7 +189,7 @@ class TechTreeItem(NamedTuple):
     Attributes:
         name: Of the item or group of items.
         paid: How many are paid per episode; None if all are.
-        each: What one pays.
+        each: Reward for one.
         crafted: Patterns of items that count when crafted or smelted; empty if it is gathered.
         picked: Patterns of items that count when picked up.
         mined: Patterns of the blocks that they must come from.
@@ -227,20 +226,20 @@ class TechTreeRewardsCallback(MinecraftCallback):
     """Replaces the reward of each step by what VPT pays for items on the way to diamond tools.
 
     Per episode: logs 8 x 1/8, planks 20 x 1/20, sticks 16 x 1/16, crafting table 1, wooden pickaxe
-    1, cobblestone 11 x 1/11, stone pickaxe 1, furnace 1, coal 5 x 2/5, torches 16 x 1/8, iron ore
-    3 x 4/3, iron ingots 3 x 4/3, iron pickaxe 4; diamonds 8/3 and diamond pickaxes 8, each time.
-    All kinds of wood count together. Every info has the counts under `tech_tree`.
+    1, cobblestone 11 x 1/11, stone pickaxe 1, furnace 1, coal 5 x 2/5, torches 16 x 1/8, iron ore 3
+    x 4/3, iron ingots 3 x 4/3, iron pickaxe 4; diamonds 8/3 and diamond pickaxes 8, each time. All
+    kinds of wood count together. Every info has the counts under `tech_tree`.
 
-    An item is obtained by the agent's own work, and only once:
+    Only items that the agent obtains by its own work count, and each only once:
 
-    - Planks, sticks, tables, tools, furnaces, torches and ingots when they are crafted or smelted,
-      as Minecraft's statistic `craft_item` counts them. It counts an ingot when it is taken out of
-      the furnace with the mouse, and not if a hotbar key takes it or the furnace is broken; and
-      it counts a tool repaired from two as one more.
-    - Logs, cobblestone, coal, iron ore and diamonds when they are picked up, but never more than
-      the agent has mined of their blocks, less those that it placed. So what is thrown away and
-      picked up again, placed and mined again, given by a command or taken out of a chest pays
-      nothing.
+    - Planks, sticks, tables, tools, furnaces, torches and ingots count when they are crafted or
+      smelted, by Minecraft's statistic `craft_item`. It counts an ingot when it is taken out of the
+      furnace with the mouse, but not if a hotbar key takes it or the furnace is broken; and it
+      counts a tool repaired from two as one more.
+    - Logs, cobblestone, coal, iron ore and diamonds count when they are picked up, but never more
+      than the agent has mined of their blocks, less those that it placed. So items that are thrown
+      away and picked up again, placed and mined again, given by a command or taken out of a chest
+      pay nothing.
     """
 
     def __init__(self, scale: float = 1.0, limits: Mapping[str, int | None] | None = None) -> None:
@@ -248,8 +247,8 @@ class TechTreeRewardsCallback(MinecraftCallback):
 
         Args:
             scale: What every payment is multiplied by.
-            limits: How many of an item are paid per episode, instead of VPT's number, by item;
-                null pays for all. Example: `{"diamond": 3, "diamond_pickaxe": 1, "torch": 0}`.
+            limits: By item, how many are paid per episode instead of VPT's number; null pays for
+                all. Example: `{"diamond": 3, "diamond_pickaxe": 1, "torch": 0}`.
 
         Raises:
             InvalidOptionsError: If an argument has a wrong type or value; lists all problems.
@@ -267,7 +266,7 @@ class TechTreeRewardsCallback(MinecraftCallback):
 
     @property
     def highest_return(self) -> float:
-        """What an episode pays at most; infinite where an item is paid each time."""
+        """The most that an episode pays; infinite if an item is paid each time."""
         return math.fsum(
             math.inf if self._paid[item.name] is None else self._worth(item, math.inf)
             for item in TECH_TREE_ITEMS
@@ -306,7 +305,7 @@ class TechTreeRewardsCallback(MinecraftCallback):
         return {tally.item.name: tally.obtained for tally in self._tallies}
 
     def _worth(self, item: TechTreeItem, obtained: float) -> float:
-        """What so many of an item pay in an episode."""
+        """Return what `obtained` of an item pay in an episode."""
         limit = self._paid[item.name]
         units = obtained if limit is None else min(obtained, limit)
         return float(units * item.each) * self.scale
@@ -323,7 +322,6 @@ class _Crafted:
         self._at_first = self._count(info)
 
     def update(self, info: Info) -> None:
-        """Take in a step."""
         self.obtained = max(self.obtained, self._count(info) - self._at_first)
 
     def _count(self, info: Info) -> int:
@@ -333,13 +331,13 @@ class _Crafted:
 class _Gathered:
     """How many of an item were mined and picked up since the episode began.
 
-    The most that there has been at any step of the lesser of two numbers, each since the reset:
+    The maximum so far of the lesser of two numbers, each counted since the reset:
 
-        picked            what was picked up, for the first time or not
+        picked            items picked up, for the first time or not
         mined - placed    blocks gone for good: one that is placed and mined again cancels out
 
-    Both are states, not sums of changes: a statistic that arrives some steps late makes the payment
-    late and not wrong.
+    Both are states, not sums of changes: a statistic that arrives some steps late delays the
+    payment, but does not change it.
     """
 
     def __init__(self, item: TechTreeItem, info: Info) -> None:
@@ -347,7 +345,6 @@ class _Gathered:
         self._picked_at_first, self._mined_at_first = self._picked(info), self._mined(info)
 
     def update(self, info: Info) -> None:
-        """Take in a step."""
         picked = self._picked(info) - self._picked_at_first
         mined = self._mined(info) - self._mined_at_first
         self.obtained = max(self.obtained, min(picked, mined))
@@ -356,13 +353,13 @@ class _Gathered:
         return _counted(info, "pickup", self.item.picked)
 
     def _mined(self, info: Info) -> int:
-        """Blocks mined less those placed, whose items have the blocks' names."""
+        """Return the blocks mined less those placed, whose items are named like the blocks."""
         blocks = self.item.mined
         return _counted(info, "mine_block", blocks) - _counted(info, "use_item", blocks)
 
 
 def _counted(info: Info, statistic: str, patterns: tuple[str, ...]) -> int:
-    """Return what a statistic of the game comes to for all names that fit a pattern."""
+    """Return the sum of a game statistic over all names that match a pattern."""
     counts = info.get(statistic) or {}
     return int(sum(count for name, count in counts.items() if _fits(name, patterns)))
 
@@ -373,7 +370,6 @@ def _fits(name: str, patterns: tuple[str, ...]) -> bool:
 
 
 def _check_limits(problems: Problems, limits: object) -> None:
-    """Note what is wrong with the limits."""
     if not isinstance(limits, Mapping):
         problems.add("limits", limits, "must be a mapping from items to numbers")
         return
@@ -387,14 +383,14 @@ def _check_limits(problems: Problems, limits: object) -> None:
 
 
 # -------------------------------------------------------------------------------------- GateRewards
-# Payment for obsidian that stands where the frame of a Nether portal needs it.
+# Rewards for obsidian where the frame of a Nether portal needs it.
 
 _WIDTH, _HEIGHT = 4, 5
 """Blocks of a portal's frame, corners included."""
 _USEFUL_FRAME = 12
 """Blocks of a frame beyond which each further one counts twice."""
 _PER_BLOCK = 0.1
-"""What every block of obsidian in sight costs, so that none is wasted."""
+"""What every block of obsidian in the box costs, so that none is wasted."""
 
 _Place = tuple[int, int, int]
 
@@ -408,7 +404,7 @@ _OPENING = tuple((across, up) for across in (1, 2) for up in (1, 2, 3))
 
 
 class GateRewardsCallback(MinecraftCallback):
-    r"""Replaces the reward of each step by how much nearer the portal is to its completion.
+    r"""Replaces the reward of each step by the progress towards a complete Nether portal.
 
     The reward is the difference of two steps' scores. The score is that of the best frame, 4 wide
     and 5 high, in the plane of x or of z, whose lower corner with the smallest coordinates is
@@ -420,25 +416,25 @@ class GateRewardsCallback(MinecraftCallback):
         # . . #
         # # # #
 
-    and at least 0. Scores and rewards are MineStudio's to the last bit, with two consequences:
+    and at least 0. Scores and rewards equal MineStudio's to the last bit, with two consequences:
     the first step pays for obsidian that stood there before, and an agent that walks away from a
     portal pays back what leaves the box.
 
-    Two things are different. The blocks are asked for here if no callback before this one asks for
-    them (`Voxels` after it still chooses the box); MineStudio pays nothing without its `Voxels`.
-    And where the game tells no blocks in a step, the score stays; there it falls to 0.
+    Two things differ. This callback requests the blocks itself if no callback before it does (a
+    `Voxels` after it still sets the box); MineStudio's pays nothing without its `Voxels`. And if
+    the game reports no blocks in a step, the score stays, where MineStudio's falls to 0.
     """
 
     def __init__(self) -> None:
         self._score = 0.0
 
     def after_reset(self, sim: Sim, obs: Obs, info: Info) -> tuple[Obs, Info]:
-        """Begin anew: no blocks are known before the first step."""
+        """Reset the score: no blocks are known before the first step."""
         self._score = 0.0
         return obs, info
 
     def before_step(self, sim: Sim, action: EnvAction) -> EnvAction:
-        """Ask for the blocks around the player."""
+        """Request the blocks around the player."""
         return action if VOXELS in action else {**action, VOXELS: list(DEFAULT_BOX)}
 
     def after_step(
@@ -470,12 +466,12 @@ def gate_score(voxels: Iterable[Mapping[str, Any]]) -> float:
 
 
 def _counts(name: str) -> bool:
-    """Whether a block is obsidian; as in MineStudio, crying obsidian is some, too."""
+    """Whether a block is obsidian; crying obsidian counts, as in MineStudio."""
     return "obsidian" in name
 
 
 def _score(corner: _Place, axis: int, obsidian: set[_Place]) -> float:
-    """The score of the frame that extends from `corner` along an axis, 0 (x) or 2 (z)."""
+    """Return the score of the frame that extends from `corner` along axis 0 (x) or 2 (z)."""
     x, y, z = corner
 
     def standing(parts: Iterable[tuple[int, int]]) -> int:

@@ -1,4 +1,4 @@
-"""Task, TaskFile: what the agent is to do, by name, in words, or as MineStudio's files say it."""
+"""Task, TaskFile: what the agent is to do, by name, in words, or from MineStudio's task files."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from rllib_minestudio.foundation.files import SmallFileError, read_yaml
 from rllib_minestudio.foundation.options import Problems, is_integer, is_list, shown
 
 TASK_TEXT = "task_text"
-"""Info key that says the task in words. In `sim.obs` it is the text as bytes, and `TASK` the whole
-task."""
+"""Info key of the task in words. In `sim.obs`, this key holds the text as bytes, and `TASK` the
+whole task."""
 
 _MOST_TEXT_BYTES = 4096
 
@@ -42,8 +42,8 @@ class TaskCallback(MinecraftCallback):
 
     Every observation has the text under `task_text`: its UTF-8 bytes, padded with zeros,
     (`max_text_bytes`,) uint8. Every info has the name under `task` and the text under `task_text`,
-    so that statistics, filters and recordings know it. As in MineStudio, the first `sim.obs` holds
-    the task as it is in the list, under `task`; that is for other callbacks, and policies do not
+    for statistics, filters and recordings. As in MineStudio, an episode's first `sim.obs` holds the
+    task's whole entry in the list, under `task`; this is for other callbacks, and policies do not
     see it.
     """
 
@@ -55,8 +55,8 @@ class TaskCallback(MinecraftCallback):
         """Check and keep the tasks.
 
         Args:
-            task_cfg: Mappings with `name`, optionally `text`, and whatever else callbacks of your
-                own want to know; a single one need not be in a list. Example:
+            task_cfg: Mappings with `name`, optionally `text`, and whatever else your own callbacks
+                need; a single one need not be in a list. Example:
                 `[{"name": "chop tree", "text": "chop the tree"}]`.
             max_text_bytes: Room for the text in observations, 1 to 4096 bytes.
 
@@ -96,7 +96,7 @@ class TaskCallback(MinecraftCallback):
         return {TASK_TEXT: gym.spaces.Box(0, 255, (self.max_text_bytes,), np.uint8)}
 
     def after_reset(self, sim: Sim, obs: Obs, info: Info) -> tuple[Obs, Info]:
-        """Draw the episode's task and name it."""
+        """Draw the episode's task, and add it to the observation and the info."""
         task = self.task_cfg[sim.np_random.integers(len(self.task_cfg))]
         self._told = {TASK: task["name"], TASK_TEXT: task.get("text", "")}
         text = _bytes_of(task)
@@ -114,7 +114,7 @@ class TaskCallback(MinecraftCallback):
         truncated: bool,
         info: Info,
     ) -> StepResult:
-        """Name the task."""
+        """Add the task to the observation and the info."""
         obs = {**obs, TASK_TEXT: self._text.copy()}
         return obs, reward, terminated, truncated, {**info, **self._told}
 
@@ -123,12 +123,10 @@ class TaskCallback(MinecraftCallback):
 
 
 def _bytes_of(task: Mapping[str, Any]) -> bytes:
-    """Return a task's text in UTF-8."""
     return str(task.get("text", "")).encode()
 
 
 def _check_task(problems: Problems, where: str, task: Any) -> None:
-    """Note what is wrong with one task."""
     if not isinstance(task, Mapping):
         problems.add(where, task, "must be a mapping with name and text")
         return
@@ -140,7 +138,7 @@ def _check_task(problems: Problems, where: str, task: Any) -> None:
 
 
 def _is_plain(text: str) -> bool:
-    """Return whether UTF-8 padded with zeros can hold a text."""
+    """Return whether zero-padded UTF-8 can hold a text."""
     return "\0" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
@@ -148,7 +146,7 @@ def _is_plain(text: str) -> bool:
 # A task from a file of MineStudio's benchmark.
 
 _SHIPPED = "minestudio:"
-"""Prefix of the files that MineStudio's package has, such as "minestudio:simple/collect_wood"."""
+"""Prefix of the files in MineStudio's package, such as "minestudio:simple/collect_wood"."""
 _BENCHMARK = ("benchmark", "task_configs")
 
 _WITHOUT_EFFECT = ("name", "text", "defaults", "reference_video")
@@ -169,7 +167,7 @@ _BUILDERS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "init_inventory": lambda task: InitInventoryCallback(task["init_inventory"]),
     "use_prev_action": lambda task: PrevActionCallback() if task["use_prev_action"] else None,
 }
-"""What makes a callback of which key, in the order in which MineStudio runs them; None for none."""
+"""Makers of a key's callback, in MineStudio's order; they may return None."""
 
 _PARTS = ("random_tp_range", "start_time", "start_weather")
 """Keys that belong to `biomes`."""
@@ -178,14 +176,14 @@ _PARTS = ("random_tp_range", "start_time", "start_weather")
 class TaskFileCallback(Compose):
     """Prepares the world as a task file says, and names the task as `Task` does.
 
-    The files are those of MineStudio's benchmark (`{custom_init_commands: [...], text: "..."}`)
-    and what its `load_callbacks_from_config` reads: `biomes` with `random_tp_range`, `start_time`
+    The files are those of MineStudio's benchmark (`{custom_init_commands: [...], text: "..."}`) and
+    those that its `load_callbacks_from_config` reads: `biomes` with `random_tp_range`, `start_time`
     and `start_weather`, `commands`, `summon_mobs`, `time_limit`, `spawn_positions`,
-    `init_inventory`, `use_prev_action`. Reference videos are not shown: `reference_video` and
-    `defaults` are read past.
+    `init_inventory`, `use_prev_action`. `reference_video` and `defaults` are ignored: reference
+    videos are not shown.
 
     Attributes:
-        name: The task's name: the file's, without folder and suffix.
+        name: The task's name; by default the file's, without folder and suffix.
         text: What to do, in words.
     """
 
@@ -193,12 +191,12 @@ class TaskFileCallback(Compose):
         """Read the file.
 
         Args:
-            path: A YAML file, or "minestudio:" and the name of one that MineStudio's package has,
+            path: A YAML file, or "minestudio:" followed by the name of one in MineStudio's package,
                 such as "minestudio:simple/collect_wood".
-            max_text_bytes: Room for the text in observations, as `Task` has it.
+            max_text_bytes: Room for the text in observations, as in `Task`.
 
         Raises:
-            InvalidOptionsError: If the file cannot be read or says something that is not known.
+            InvalidOptionsError: If the file cannot be read, or a key or value in it is invalid.
         """
         file = _find(path)
         task = _read(file)
@@ -216,7 +214,7 @@ class TaskFileCallback(Compose):
 
 
 def _find(path: Any) -> Path:
-    """Return the file that a path or a name means."""
+    """Return the file that a path or a name refers to."""
     problems = Problems()
     if not isinstance(path, str) or not path:
         problems.add("path", path, "must be the path of a task file")
@@ -252,18 +250,18 @@ def _read(file: Path) -> dict[str, Any]:
     return {str(key): value for key, value in task.items()}
 
 
-# ----------------------------- whether the tasks that rewards are paid for are tasks that there are
+# -------------------------------------------------------- whether the tasks that rewards name exist
 
 
 def check_rewarded_tasks(problems: Problems, callbacks: Iterable[Any]) -> None:
-    """Note rules whose task no callback before them lists.
+    """Note reward rules whose task no callback before them lists.
 
-    Where no `Task` or `TaskFile` is listed at all, tasks may be named by a callback of the user's;
-    if they are not, the first reset says so.
+    If there is no `Task` or `TaskFile` at all, one of the user's callbacks may name the tasks; if
+    none does, the first reset raises.
 
     Args:
         problems: Where to note them.
-        callbacks: In the order in which they run; specs among them are passed over.
+        callbacks: In the order in which they run; specs among them are skipped.
     """
     ordered = list(_flat(callbacks))
     listed = {name for callback in ordered for name in _tasks(callback)}

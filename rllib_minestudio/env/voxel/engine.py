@@ -1,4 +1,4 @@
-"""The embedded engine's interface: code outside `env/voxel` uses `VoxelEngine` alone."""
+"""The embedded engine's public interface, `VoxelEngine`."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from rllib_minestudio.env.voxel.world.worldgen import BIOMES, biome_at
 from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
 
 _PLACE = (("x", "xpos"), ("y", "ypos"), ("z", "zpos"), ("pitch", "pitch"), ("yaw", "yaw"))
-"""Entries of `player_pos`, and those of `location_stats` that say the same."""
+"""Keys of `player_pos`, each with the key of the same value in `location_stats`."""
 _DISTANCE_OF_MOBS = 1800.0
-"""Radius, in blocks, around the largest box of mobs that a step can ask for."""
+"""Radius in blocks that covers the largest box of mobs that a step can ask for."""
 
 
 class VoxelEngine:
@@ -49,25 +49,25 @@ class VoxelEngine:
         gamma: float = MINESTUDIO_GAMMA,
         resource_pack: str | None = None,
     ) -> None:
-        """Build an engine with a world of seed 0; the first on a machine compiles the kernels.
+        """Create an engine with a world of seed 0; the first on a machine compiles the kernels.
 
         Args:
             frame_size: (width, height) of the frames in pixels.
             fov_degrees: Vertical field of view.
             aspect: Width over height of the view, whatever the frame's shape.
-            view_distance: How far one sees, in blocks; at most 80.
+            view_distance: How far the player sees, in blocks; at most 80.
             sampling: How frames are made from the pixels of the game's window, see
-                `render.sampling`.
-            gamma: How much light there is in the dark, see `render.light_map`.
+                `render.window`.
+            gamma: Brightness of the dark, see `render.light.light_map`.
             resource_pack: Path of a folder or zip in the layout of Minecraft's resource packs;
-                its pictures replace ours.
+                its pictures replace the built-in ones.
 
         Raises:
             InvalidOptionsError: If there is no such resource pack.
         """
         kernel_cache.warmup()
         self._view = (fov_degrees, aspect, view_distance, sampling, gamma, resource_pack)
-        textures_of(resource_pack)  # refuses what is none before anything is drawn
+        textures_of(resource_pack)  # raises for an invalid pack before anything is drawn
         self._frame_size = frame_size
         self._renderers: dict[tuple[int, int], Renderer] = {}
         self._game = Game()
@@ -75,21 +75,21 @@ class VoxelEngine:
 
     @property
     def player(self) -> Player:
-        """The player of the present game."""
+        """The player of the current game."""
         return self._game.state.player
 
     @property
     def player_dead(self) -> bool:
-        """Whether the player died in a tick; the command /kill revives it at once instead."""
+        """Whether the player died during a tick; `/kill` instead revives it at once."""
         return self._game.state.player_dead
 
     @property
     def survey(self) -> Survey:
-        """Answer questions about the present game that no observation answers."""
+        """A `Survey` of the current game, for questions that no observation answers."""
         return Survey(self._game.state)
 
     def reset(self, seed: int, biome: str | None = None) -> None:
-        """Begin a new game; everything in it follows from the seed.
+        """Begin a new game; the seed determines everything in it.
 
         Args:
             seed: Any integer.
@@ -102,7 +102,7 @@ class VoxelEngine:
             biome = biome.removeprefix(NAMESPACE)
             if biome not in BIOMES:
                 raise InvalidOptionsError(
-                    f"biome: {biome!r} is none of this engine's biomes ({', '.join(BIOMES)})."
+                    f"biome: {biome!r} is not one of this engine's biomes ({', '.join(BIOMES)})."
                     + did_you_mean(biome, BIOMES)
                 )
         self._game.begin(int(seed), biome)
@@ -111,19 +111,19 @@ class VoxelEngine:
         """Advance the game by one tick (1/20 s).
 
         Args:
-            action: MineStudio's env action: keys 0 or 1, `camera` = (pitch, yaw) in degrees
-                relative to now. Missing keys are not held; the mapping is never changed.
+            action: MineStudio's env action: keys 0 or 1, and `camera`, the turn of the head
+                (pitch, yaw) in degrees. Missing keys are not held. The mapping is not modified.
 
         Raises:
-            InvalidActionError: If its camera is not finite; the game is as it was then.
+            InvalidActionError: If the camera is not finite; the game is then unchanged.
         """
         self._game.tick(action)
 
     def execute(self, command: str) -> CommandResult:
-        """Execute a chat command, with or without the leading slash; takes no game time.
+        """Execute a chat command, with or without the leading slash; it takes no game time.
 
         Returns:
-            Whether it succeeded and the chat message; a bad command never raises.
+            Whether it succeeded, and the chat message; an invalid command never raises.
         """
         return commands.execute(self._game.state, command)
 
@@ -134,7 +134,7 @@ class VoxelEngine:
 
         Args:
             out: uint8 [height, width, 3] to draw into; None for a new array.
-            frame_size: (width, height) other than the engine's own.
+            frame_size: (width, height) in pixels; None for the engine's own.
 
         Returns:
             The frame, uint8 [height, width, 3].
@@ -146,11 +146,11 @@ class VoxelEngine:
         return draw_view(self._game.state, renderer, out)
 
     def info(self, voxels: Box | None = None, mobs: Box | None = None) -> dict[str, Any]:
-        """What MineStudio tells beside the frame, as fresh plain objects.
+        """Return what MineStudio reports besides the frame, as new plain objects.
 
         Args:
-            voxels: Also tell the blocks of this box, under "voxels".
-            mobs: Also tell the mobs of this box, under "mobs".
+            voxels: Also report the blocks of this box, under "voxels".
+            mobs: Also report the mobs of this box, under "mobs".
         """
         state = self._game.state
         player = state.player
@@ -204,7 +204,7 @@ class VoxelEngine:
         return sorted(found, key=lambda mob: mob["distance"])
 
     def mobs_within(self, box: Box) -> list[dict[str, Any]]:
-        """The living mobs whose feet are in a box around the player's; as `mobs_near`."""
+        """The living mobs whose feet are in a box around the player's feet, as by `mobs_near`."""
         x0, x1, y0, y1, z0, z1 = box
         x, y, z = self.player.position.tolist()
         return [
@@ -217,10 +217,10 @@ class VoxelEngine:
         """The blocks of a box around the player, air included.
 
         Args:
-            box: Relative to the block that the feet are in.
+            box: Relative to the block that the player's feet are in.
 
         Returns:
-            Dictionaries with type (a block's name) and x, y, z (its place in the world).
+            Dictionaries with type (the block's name) and x, y, z (its position in the world).
         """
         world = self._game.state.world
         x, y, z = (int(coordinate // 1) for coordinate in self.player.position.tolist())
@@ -233,7 +233,7 @@ class VoxelEngine:
         ]
 
     def visible_blocks(self, columns: int, rows: int, reach: float) -> survey_of.VisibleBlocks:
-        """What the pixels of a frame of `columns` x `rows` show of the blocks.
+        """The blocks that the pixels of a frame of `columns` x `rows` show.
 
         Args:
             columns: Rays from left to right, over the width of the view.
@@ -244,10 +244,10 @@ class VoxelEngine:
         return survey_of.visible_blocks(self._game.state, camera)
 
     def visible_items(self, reach: float) -> list[dict[str, Any]]:
-        """The dropped items in view, as `survey_of.visible_items` has them.
+        """The dropped items in view, as returned by `game.survey.visible_items`.
 
         Args:
-            reach: How far one sees in blocks; at most the view distance.
+            reach: How far the player sees, in blocks; at most the view distance.
         """
         return survey_of.visible_items(self._game.state, self._sight_camera(1, 1, reach))
 
@@ -256,7 +256,7 @@ class VoxelEngine:
         return Camera(columns, rows, fov_degrees, aspect, min(reach, view_distance))
 
     def _statistics(self) -> dict[str, dict[str, int]]:
-        """Counters of the state, completed by what the kernels count in the player's record."""
+        """The state's counters, and those that the kernels keep in the player's record."""
         counters = self._game.state.statistics.copy()
         records = self.player.records
         custom = counters["custom"]
@@ -273,4 +273,4 @@ _DISTANCES = (
     ("sprint_one_cm", "sprinted"),
     ("crouch_one_cm", "crept"),
 )
-"""Minecraft's statistics of distance, and the record's field of each."""
+"""Minecraft's distance statistics, and the field of the player's record that holds each."""

@@ -1,9 +1,10 @@
-"""Compiles the engine's kernels once per machine, however many processes start together.
+"""Compilation of the engine's kernels, once per machine however many processes start together.
 
-The first process to come takes a lock, has a child play a short game that runs every kernel, and
-leaves a marker beside the machine code; the others wait for it. A process that compiles a kernel
-rounds a few pixels in millions differently from those that load it. As a child compiles them, every
-process that plays has loaded its kernels, and the same seed gives the same frame in all of them.
+The first process takes a lock, starts a child that plays a short game to run every kernel, and
+leaves a marker file beside the machine code. The other processes wait for it. A process that
+compiles a kernel rounds a few pixels in millions differently from one that loads it. Because only a
+child compiles, every process that plays has loaded its kernels, and the same seed gives the same
+frames in all of them.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _OUTDATED_AFTER = 30 * 24 * 3600.0
 _REPORT_SECONDS = 30.0
 
 _STAGE = "stage:"
-"""Begins the lines in which the child reports its progress."""
+"""Prefix of the lines in which the child reports its progress."""
 _PROGRAM = "rllib_minestudio.env.voxel.warmup_game"
 _LINES_OF_A_FAILURE = 20
 
@@ -49,11 +50,11 @@ def is_warm() -> bool:
 
 
 def warmup(progress: Callable[[str], None] | None = None) -> None:
-    """Make sure that every kernel is compiled; returns at once when they are.
+    """Make sure that every kernel is compiled; return at once if they are.
 
     Args:
         progress: Receives a line of text now and then while compiling, or while waiting for
-            another process that does; by default the lines go to the log.
+            another process that compiles; by default the lines go to the log.
 
     Raises:
         EngineError: If the cache folder cannot be written, or compiling fails.
@@ -92,7 +93,7 @@ def _compile(tell: Callable[[str], None]) -> None:
 
 
 def _told(child: subprocess.Popen[str], tell: Callable[[str], None]) -> Iterator[str]:
-    """Pass on what stage the child has come to, and yields everything that it prints."""
+    """Report each stage that the child reaches, and yield every line that it prints."""
     for line in child.stdout or ():
         if line.startswith(_STAGE):
             tell(line.removeprefix(_STAGE).rstrip())
@@ -113,13 +114,12 @@ def _machine_lock(tell: Callable[[str], None]) -> Iterator[None]:
     except OSError as error:
         raise EngineError(
             f"The engine's compiled code cannot be kept in {kernels.CACHE_FOLDER} ({error}). "
-            f"Set the environment variable {kernels.CACHE_VARIABLE} to a folder that can be "
-            "written, on a local disk."
+            f"Set the environment variable {kernels.CACHE_VARIABLE} to a writable folder "
+            "on a local disk."
         ) from error
 
 
 def _delete_outdated() -> None:
-    """Remove the machine code of other versions that was made long ago."""
     for folder in kernels.CACHE_FOLDER.parent.iterdir():
         marker = folder / _MARKER_NAME
         outdated = marker.exists() and time.time() - marker.stat().st_mtime > _OUTDATED_AFTER

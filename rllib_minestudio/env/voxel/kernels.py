@@ -1,7 +1,7 @@
-"""How the engine's kernels are compiled, and where their machine code is kept.
+"""The `kernel` decorator, which compiles a function and caches its machine code on disk.
 
-Compiled code is cached on disk in a folder whose name depends on everything that it is made from,
-so it never has to be checked for staleness (see `kernel_cache` for compiling it once per machine).
+The name of the cache folder depends on everything that goes into the code, so the cache never goes
+stale. `kernel_cache` compiles all kernels once per machine.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rllib_minestudio.foundation import machine_code
 from rllib_minestudio.foundation.machine_code import CACHE_VARIABLE as CACHE_VARIABLE
 
 _WITHOUT_KERNELS = {"screens", "commands", "server"}
-"""Folders below the engine's that have no kernels: a change there compiles nothing anew."""
+"""Folders of the engine without kernels: changing them does not recompile anything."""
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -28,37 +28,37 @@ def _sources() -> list[Path]:
         for source in engine.rglob("*.py")
         if _WITHOUT_KERNELS.isdisjoint(source.relative_to(engine).parts)
     ]
-    # Kernels hold columns of the tables, such as hardness, as constants.
+    # Columns of the tables, such as hardness, are compiled into kernels as constants.
     return [*sources, *(engine / "data").glob("*.csv")]
 
 
 CACHE_FOLDER = machine_code.base_folder() / machine_code.fingerprint(
     [*_sources(), Path(machine_code.__file__)]
 )
-"""Folder of this version's machine code on this machine."""
+"""Folder of the machine code of this version on this machine."""
 
 
 _kernels: list[Any] = []
 
 
 def count_compiled() -> int:
-    """How many kernels this process has compiled itself, instead of loading them."""
+    """How many kernels this process has compiled itself instead of loading."""
     return sum(sum(kernel.stats.cache_misses.values()) for kernel in _kernels)
 
 
 def shared_with_kernels(function: _F) -> _F:
-    """Decorator of a small function that Python calls as it is, and kernels as a part of them."""
+    """Decorator for a small function that Python calls directly and kernels inline."""
     shared: _F = register_jitable(inline="always")(function)
     return shared
 
 
 def kernel(*, fastmath: bool = False, inline: str = "never") -> Callable[[_F], _F]:
-    """Decorator that makes a function a kernel: compiled, cached on disk, free of the GIL.
+    """Decorator that makes a function a kernel: compiled, cached on disk, without the GIL.
 
     Args:
-        fastmath: Allow the compiler to reorder floating-point arithmetic. Its results differ from
-            one compilation to the next in the last bits, so only rendering may use it.
-        inline: "always" to paste the function into its callers.
+        fastmath: Allow the compiler to reorder floating-point arithmetic. Results then differ in
+            the last bits from one compilation to the next, so only rendering may use it.
+        inline: "always" to inline the function into its callers.
     """
 
     def decorate(function: _F) -> _F:

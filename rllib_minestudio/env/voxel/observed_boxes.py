@@ -1,4 +1,4 @@
-"""Boxes of blocks around the player, in which a step may ask for blocks and mobs."""
+"""Boxes around the player whose blocks or mobs a step may ask for."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from typing import Any
 
 FARTHEST_BLOCK = 50
-"""Farthest block from the player, along each axis, that MineStudio's action space can ask for."""
+"""Farthest block, along each axis, that MineStudio's action space can ask for."""
 FARTHEST_MOB = 1000
 _MOST_BLOCKS = 32768
-"""Most blocks that a step may ask for, as many as `/fill` may change."""
+"""Most blocks that a step may ask for; the limit of `/fill`."""
 
 Box = tuple[int, int, int, int, int, int]
 """x0, x1, y0, y1, z0, z1 relative to the player, in blocks, both ends included."""
@@ -23,19 +23,19 @@ def voxels_box(bounds: Iterable[Any]) -> Box | None:
         bounds: x0, x1, y0, y1, z0, z1.
 
     Returns:
-        The box; None where all bounds are zero, as in an action that asks for nothing.
+        The box; None if all bounds are zero, as in an action that asks for nothing.
 
     Raises:
-        ValueError: If it is no box, or too large; the message is fit for users.
+        ValueError: If the bounds are not a box, or too large a one; the message is for users.
     """
     box = _box("voxels", bounds, FARTHEST_BLOCK)
     if box is not None and _volume(box) > _MOST_BLOCKS:
-        raise ValueError(f"voxels may ask for {_MOST_BLOCKS} blocks; got {box}")
+        raise ValueError(f"voxels may ask for at most {_MOST_BLOCKS} blocks; got {box}")
     return box
 
 
 def mobs_box(bounds: Iterable[Any]) -> Box | None:
-    """Check the box of a request for mobs; as `voxels_box`, but it may reach much farther."""
+    """Check the box of a request for mobs, like `voxels_box`, but with `FARTHEST_MOB`."""
     return _box("mobs", bounds, FARTHEST_MOB)
 
 

@@ -1,7 +1,7 @@
-"""A short scripted game that runs every kernel once, so that all of them get compiled.
+"""A short scripted game that runs, and so compiles, every kernel.
 
 `python -m rllib_minestudio.env.voxel.warmup_game PREFIX` plays it, and reports its progress in
-lines that begin with PREFIX.
+lines that start with PREFIX.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rllib_minestudio.env.voxel.render.renderer import Renderer
 from rllib_minestudio.env.voxel.view_options import SAMPLES
 
 _SIZES = ((128, 128), (64, 64), (640, 360))
-"""Frames of the environments and of videos."""
+"""Frame sizes of environments and videos."""
 
 _SCENE = (
     "/give @p iron_sword",
@@ -73,7 +73,7 @@ def _frames() -> None:
     draw_view(game.state, renderer)
     game.tick({"inventory": 1})
     draw_view(game.state, renderer)
-    # One that mixes columns, too.
+    # This renderer also mixes columns.
     draw_view(game.state, Renderer((100, 100), sampling=SAMPLES))
 
 
@@ -82,11 +82,11 @@ STAGES: tuple[tuple[str, Callable[[], None]], ...] = (
     ("physics, animals and combat", _simulation),
     ("pictures", _frames),
 )
-"""Parts of the game, with their names for progress messages."""
+"""Parts of the game: name for progress messages, and function."""
 
 
 def main(prefix: str) -> None:
-    """Play the game, which compiles the kernels that are not compiled; prints the stages."""
+    """Play the game, printing each stage; this compiles all kernels that are not compiled yet."""
     for number, (name, stage) in enumerate(STAGES, 1):
         print(f"{prefix}  {number}/{len(STAGES)} {name}", flush=True)
         stage()

@@ -1,7 +1,7 @@
-"""Filters: episodes in, labelled episodes out, one at a time.
+"""Filters, which label episodes one at a time.
 
-A filter is a condition on an episode with a label. They combine with `&`, `|` and `~`, or in
-text: `parse_filter("kill_entity:cow>=3 and not length<100")`.
+A filter is a condition on an episode, together with the label it writes. Filters combine with `&`,
+`|` and `~`, or in text form: `parse_filter("kill_entity:cow>=3 and not length<100")`.
 """
 
 from rllib_minestudio.evaluation.filters.conditions import (

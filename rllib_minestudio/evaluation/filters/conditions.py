@@ -1,4 +1,4 @@
-"""The conditions that filters are made of."""
+"""The conditions that filters consist of, and the quantities they compare."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.episode import STATUS, YES, EvaluatedEpisode
 from rllib_minestudio.foundation.options import not_a_choice
 
-# -------------------------------------------------------- what a filter is, and how filters combine
+# ------------------------------------------------------------------- filters and their combinations
 
 NO = "no"
 
@@ -33,7 +33,7 @@ class EpisodeFilter(ABC):
         >>> hunter_or_rich = Rich() | parse_filter("kill_entity:cow>=3")
 
     Attributes:
-        label: Name of the label that `filter` writes: `yes` or `no`.
+        label: Name of the label that `filter` writes; its value is `yes` or `no`.
     """
 
     label: str = STATUS
@@ -43,11 +43,11 @@ class EpisodeFilter(ABC):
         """Return whether the episode meets the condition."""
 
     def needed_facts(self) -> frozenset[WorldFact]:
-        """Return the facts of the world that have to be in the info; see `world_facts`."""
+        """Return the world facts that the info must contain; see `WORLD_FACTS`."""
         return frozenset()
 
     def filter(self, episodes: Iterable[EvaluatedEpisode]) -> Iterator[EvaluatedEpisode]:
-        """Label episodes as they come; none is dropped.
+        """Label episodes as they arrive; none is dropped.
 
         An episode in which the environment failed for good is labelled `no`.
         """
@@ -56,43 +56,43 @@ class EpisodeFilter(ABC):
             yield replace(episode, labels={**episode.labels, self.label: answer})
 
     def __and__(self, other: EpisodeFilter) -> EpisodeFilter:
-        """Both conditions hold."""
+        """Return the condition that both hold."""
         return AllOf(self, other)
 
     def __or__(self, other: EpisodeFilter) -> EpisodeFilter:
-        """At least one of the conditions holds."""
+        """Return the condition that at least one holds."""
         return AnyOf(self, other)
 
     def __invert__(self) -> EpisodeFilter:
-        """The condition does not hold."""
+        """Return the condition that this one does not hold."""
         return Not(self)
 
 
 class Every(EpisodeFilter):
-    """Accepts every episode."""
+    """The filter that accepts every episode."""
 
     def accepts(self, episode: EvaluatedEpisode) -> bool:
         """Return True."""
         return True
 
     def __str__(self) -> str:
-        """Return its name; the text form has none."""
+        """Return a description; this filter has no text form."""
         return "every episode"
 
 
 class AllOf(EpisodeFilter):
-    """Accepts what all parts accept."""
+    """The filter that accepts what all of its parts accept."""
 
     def __init__(self, *parts: EpisodeFilter) -> None:
-        """Combine `parts`; those after the first that refuses are not asked."""
+        """Combine `parts`; evaluation stops at the first that refuses."""
         self.parts = parts
 
     def accepts(self, episode: EvaluatedEpisode) -> bool:
-        """Return whether all parts accept."""
+        """Return whether all parts accept the episode."""
         return all(part.accepts(episode) for part in self.parts)
 
     def needed_facts(self) -> frozenset[WorldFact]:
-        """Return those of all parts."""
+        """Return the facts that any part needs."""
         return _facts_of(self.parts)
 
     def __str__(self) -> str:
@@ -100,18 +100,18 @@ class AllOf(EpisodeFilter):
 
 
 class AnyOf(EpisodeFilter):
-    """Accepts what at least one part accepts."""
+    """The filter that accepts what at least one of its parts accepts."""
 
     def __init__(self, *parts: EpisodeFilter) -> None:
-        """Combine `parts`; those after the first that accepts are not asked."""
+        """Combine `parts`; evaluation stops at the first that accepts."""
         self.parts = parts
 
     def accepts(self, episode: EvaluatedEpisode) -> bool:
-        """Return whether a part accepts."""
+        """Return whether any part accepts the episode."""
         return any(part.accepts(episode) for part in self.parts)
 
     def needed_facts(self) -> frozenset[WorldFact]:
-        """Return those of all parts."""
+        """Return the facts that any part needs."""
         return _facts_of(self.parts)
 
     def __str__(self) -> str:
@@ -119,17 +119,17 @@ class AnyOf(EpisodeFilter):
 
 
 class Not(EpisodeFilter):
-    """Accepts what its part refuses."""
+    """The filter that accepts what its part refuses."""
 
     def __init__(self, part: EpisodeFilter) -> None:
         self.part = part
 
     def accepts(self, episode: EvaluatedEpisode) -> bool:
-        """Return whether the part refuses."""
+        """Return whether the part refuses the episode."""
         return not self.part.accepts(episode)
 
     def needed_facts(self) -> frozenset[WorldFact]:
-        """Return those of the part."""
+        """Return the facts that the part needs."""
         return self.part.needed_facts()
 
     def __str__(self) -> str:
@@ -137,12 +137,11 @@ class Not(EpisodeFilter):
 
 
 def _bracketed(part: EpisodeFilter, *weaker: type) -> str:
-    """Return the text of `part`, in brackets if it binds less tightly than what holds it."""
+    """Return the text of `part`, in brackets if its operator binds less tightly (`weaker`)."""
     return f"({part})" if isinstance(part, weaker) else str(part)
 
 
 def _facts_of(parts: Iterable[EpisodeFilter]) -> frozenset[WorldFact]:
-    """Return what several conditions need."""
     return frozenset().union(*(part.needed_facts() for part in parts))
 
 
@@ -160,17 +159,17 @@ FLAGS: dict[str, Callable[[EvaluatedEpisode], bool]] = {
     "terminated": lambda episode: episode.terminated,
     "truncated": lambda episode: episode.truncated,
 }
-"""Yes or no, by themselves."""
+"""Conditions that need no comparison, by name."""
 
 _ARMOUR = ("head", "chest", "legs", "feet")
-"""Entries of `equipped_items` that are worn."""
+"""Armour slots in `equipped_items`."""
 
 
 class Threshold(EpisodeFilter):
-    """Compares a number of the episode with a constant: `kill_entity:cow>=3`."""
+    """Comparison of an episode's quantity with a constant: `kill_entity:cow>=3`."""
 
     def __init__(self, quantity: Quantity, comparison: str, number: float) -> None:
-        """Compare `quantity` by `comparison`, one of `COMPARISONS`, with `number`."""
+        """Take a quantity, a key of `COMPARISONS`, and the constant."""
         if comparison not in COMPARISONS:
             raise InvalidOptionsError(not_a_choice("comparison", comparison, COMPARISONS))
         self.quantity, self.comparison, self.number = quantity, comparison, number
@@ -181,7 +180,7 @@ class Threshold(EpisodeFilter):
         return value is not None and COMPARISONS[self.comparison](value, self.number)
 
     def needed_facts(self) -> frozenset[WorldFact]:
-        """Return those of the quantity."""
+        """Return the facts that the quantity needs."""
         return self.quantity.needed_facts()
 
     def __str__(self) -> str:
@@ -189,7 +188,7 @@ class Threshold(EpisodeFilter):
 
 
 class OutcomeFlag(EpisodeFilter):
-    """Asks for one of `FLAGS`: `success`."""
+    """One of `FLAGS`: `success`."""
 
     def __init__(self, name: str) -> None:
         if name not in FLAGS:
@@ -205,13 +204,13 @@ class OutcomeFlag(EpisodeFilter):
 
 
 class Task(EpisodeFilter):
-    """Asks for the task's name: `task:hunt_*`."""
+    """Test of the task's name: `task:hunt_*`."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
 
     def accepts(self, episode: EvaluatedEpisode) -> bool:
-        """Return whether the name fits."""
+        """Return whether the name matches."""
         return fnmatchcase(episode.task, self.pattern)
 
     def __str__(self) -> str:
@@ -219,7 +218,7 @@ class Task(EpisodeFilter):
 
 
 class HeldItem(EpisodeFilter):
-    """Asks what the main hand held in the end: `held:*_sword`."""
+    """Test of the item in the main hand at the end: `held:*_sword`."""
 
     PATH = "equipped_items.mainhand.type"
 
@@ -227,7 +226,7 @@ class HeldItem(EpisodeFilter):
         self.pattern = pattern
 
     def accepts(self, episode: EvaluatedEpisode) -> bool:
-        """Return whether the item's name fits."""
+        """Return whether the item's name matches."""
         item = lookup(episode.info, self.PATH)
         return isinstance(item, str) and matches(item, self.pattern)
 
@@ -236,13 +235,13 @@ class HeldItem(EpisodeFilter):
 
 
 class WornItem(EpisodeFilter):
-    """Asks what armour the player wore in the end: `worn:iron_helmet`."""
+    """Test of the armour that the player wears at the end: `worn:iron_helmet`."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
 
     def accepts(self, episode: EvaluatedEpisode) -> bool:
-        """Return whether the name of something worn fits."""
+        """Return whether the name of any worn item matches."""
         worn = [lookup(episode.info, f"equipped_items.{place}.type") for place in _ARMOUR]
         return any(isinstance(item, str) and matches(item, self.pattern) for item in worn)
 
@@ -251,7 +250,7 @@ class WornItem(EpisodeFilter):
 
 
 class FunctionFilter(EpisodeFilter):
-    """Asks a function of the user's: `function:my_package.my_module.is_good`."""
+    """A user's function: `function:my_package.my_module.is_good`."""
 
     def __init__(self, path: str) -> None:
         """Import the function.
@@ -260,7 +259,7 @@ class FunctionFilter(EpisodeFilter):
             path: Dotted path of a function from an `EvaluatedEpisode` to a bool.
 
         Raises:
-            InvalidOptionsError: It cannot be imported, or is no function.
+            InvalidOptionsError: It cannot be imported, or is not a function.
         """
         self.path = path
         module, _, name = path.replace(":", ".").rpartition(".")
@@ -275,7 +274,7 @@ class FunctionFilter(EpisodeFilter):
         self._function = function
 
     def accepts(self, episode: EvaluatedEpisode) -> bool:
-        """Return what the function answers."""
+        """Return the function's answer."""
         return bool(self._function(episode))
 
     def __str__(self) -> str:
@@ -291,21 +290,21 @@ INFO_SHORTHANDS = {
     "health": "health",
     "food_level": "food_level",
 }
-"""Short names of numbers in the last info, by their paths."""
+"""Short name -> path of a number in the last info."""
 
 _NOTHING = ("none", "air")
-"""Types of empty slots."""
+"""Item types of empty slots."""
 
 
 class Quantity(ABC):
-    """A number that an episode has; its text form is `str` of it."""
+    """A number that can be measured of an episode; `str` returns its text form."""
 
     @abstractmethod
     def measured(self, episode: EvaluatedEpisode) -> float | None:
-        """Return the episode's number; None if it has none, which meets no comparison."""
+        """Return the number, or None if the episode has none; None fails every comparison."""
 
     def needed_facts(self) -> frozenset[WorldFact]:
-        """Return the facts of the world that have to be in the info."""
+        """Return the world facts that the info must contain."""
         return frozenset()
 
 
@@ -326,15 +325,15 @@ class Measure(Quantity):
 
 
 class Statistic(Quantity):
-    """What the game counted in the episode: `kill_entity:cow`."""
+    """A sum of the game's counters over the episode: `kill_entity:cow`."""
 
     def __init__(self, statistic: str, pattern: str) -> None:
-        """Take a sum of counters.
+        """Choose the counters to sum.
 
         Args:
-            statistic: Info key that holds counters, such as `mine_block`.
-            pattern: Shell pattern of the names to sum over, such as `*_ore`; names count with
-                and without `minecraft:`.
+            statistic: Info key of the counters, such as `mine_block`.
+            pattern: Shell pattern of the names to sum over, such as `*_ore`; names match with or
+                without `minecraft:`.
         """
         self.statistic, self.pattern = statistic, pattern
 
@@ -348,13 +347,13 @@ class Statistic(Quantity):
 
 
 class InfoValue(Quantity):
-    """A number of the last info: `info:player_pos.y`."""
+    """A number in the last info: `info:player_pos.y`."""
 
     def __init__(self, path: str) -> None:
         self.path = path
 
     def measured(self, episode: EvaluatedEpisode) -> float | None:
-        """Return the entry; None if there is none, or it is no number."""
+        """Return the entry, or None if it is missing or not a number."""
         return _number(episode.info, self.path)
 
     def __str__(self) -> str:
@@ -363,12 +362,12 @@ class InfoValue(Quantity):
 
 
 class Has(Quantity):
-    """How many of an item the player has: `has:oak_planks`."""
+    """The number of items of a kind that the player has: `has:oak_planks`."""
 
     def __init__(self, pattern: str) -> None:
-        """Take the items whose names fit the shell pattern.
+        """Count the items whose names match a shell pattern.
 
-        What is worn or in the off hand, whose number no info tells, counts as one.
+        Worn items and the off hand, whose quantities infos do not contain, count as one item each.
         """
         self.pattern = pattern
 
@@ -385,12 +384,12 @@ class Has(Quantity):
 
 
 def matches(name: str, pattern: str) -> bool:
-    """Return whether a name of Minecraft, with or without `minecraft:`, fits a shell pattern."""
+    """Return whether a Minecraft name, with or without `minecraft:`, matches a shell pattern."""
     return fnmatchcase(name, pattern) or fnmatchcase(name.removeprefix(NAMESPACE), pattern)
 
 
 def lookup(info: Mapping[str, Any], path: str) -> Any:
-    """Return the entry at a dotted path, None if there is none."""
+    """Return the entry at a dotted path, or None."""
     entry: Any = info
     for key in path.split("."):
         if not isinstance(entry, Mapping):
@@ -405,7 +404,7 @@ def _number(info: Mapping[str, Any], path: str) -> float | None:
 
 
 def _stacks(info: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the stacks that are carried, and what is worn or in the off hand."""
+    """Yield the stacks in the inventory, worn, and in the off hand."""
     carried, equipped = info.get("inventory", {}), info.get("equipped_items", {})
     yield from (stack for stack in carried.values() if stack["type"] not in _NOTHING)
     for place, stack in equipped.items():
@@ -414,20 +413,20 @@ def _stacks(info: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _moved(episode: EvaluatedEpisode, axis: str) -> float | None:
-    """Return how far the player is from where it began along an axis, in blocks."""
+    """Return the player's displacement since the reset along an axis, in blocks."""
     path = INFO_SHORTHANDS[axis]
     before, now = _number(episode.first_info, path), _number(episode.info, path)
     return None if before is None or now is None else now - before
 
 
 def _distance(episode: EvaluatedEpisode) -> float | None:
-    """Return the horizontal distance from where the player began, in blocks."""
+    """Return the player's horizontal distance from its starting point, in blocks."""
     x, z = _moved(episode, "x"), _moved(episode, "z")
     return None if x is None or z is None else math.hypot(x, z)
 
 
 def _alive(episode: EvaluatedEpisode) -> float | None:
-    """Return the steps lived so far; 0 for a player who is dead."""
+    """Return the episode's length in steps, or 0 if the player is dead."""
     health = _number(episode.info, INFO_SHORTHANDS["health"])
     if health is None:
         return None
@@ -442,14 +441,12 @@ MEASURES: dict[str, Callable[[EvaluatedEpisode], float | None]] = {
     "height": lambda episode: _moved(episode, "y"),
     "alive": _alive,
 }
-"""Numbers that every episode has, those of the player where the info tells its state."""
+"""Numbers of every episode; those about the player need its state in the info."""
 
 
-# -------------------------------------------- what a condition may ask of the world beside the info
-# Blocks, containers, structures.
-#
-# An info does not tell such facts. The judge of a benchmark's task asks the game for those that the
-# task's condition names, and writes them into the info, under `WORLD_FACTS` and the fact's key.
+# ----------------------------------------------- facts of the world: blocks, containers, structures
+# Infos do not contain these facts. The judge of a benchmark task queries the game for those that
+# the task's condition names, and stores them in the info under `WORLD_FACTS` and the fact's key.
 
 WORLD_FACTS = "world_facts"
 """Info key: a mapping from `WorldFact.key` to a number."""
@@ -457,15 +454,15 @@ WORLD_FACTS = "world_facts"
 PLACED, BLOCK, CHEST, STRUCTURE, INSIDE = "placed", "block", "chest", "structure", "inside"
 
 Box = tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
-"""Lowest and highest x, y and z relative to where the player began, in blocks, both included."""
+"""Inclusive bounds of x, y and z relative to the player's starting point, in blocks."""
 
 NEAR_NAME = "near"
 NEAR: Box = ((-8, 8), (-8, 8), (-8, 8))
 
 FARTHEST = 48
-"""Blocks from where the player began: farther ones are not always loaded when it walks about."""
+"""Largest distance from the starting point, in blocks; chunks farther away may be unloaded."""
 MOST_BLOCKS = 32768
-"""Blocks of a box, as many as `/fill` may change."""
+"""Most blocks in a box, which is the limit of `/fill`."""
 
 _SPAN = re.compile(r"([-+]?\d{1,4})(?:\.\.([-+]?\d{1,4}))?")
 _RULE = (
@@ -476,14 +473,15 @@ _RULE = (
 
 @dataclass(frozen=True)
 class WorldFact:
-    """A number that only the game can tell.
+    """A number that must be queried from the game.
 
     Attributes:
-        kind: `placed`: blocks of the box that match and did not at the reset; `block`: those that
-            match; `chest`: items in the chests around; `structure`: named structures that stand
-            and did not at the reset; `inside`: 1 if the block at the player's feet or head matches.
+        kind: `placed`: blocks in the box that match now but did not at the reset; `block`: blocks
+            in the box that match; `chest`: items in nearby chests; `structure`: named structures
+            that exist now but did not at the reset; `inside`: 1 if the block at the player's feet
+            or head matches.
         pattern: Shell pattern of the names, or the structure's name.
-        box: Where; None for the kinds that need none.
+        box: The box to search; None for the kinds without one.
     """
 
     kind: str
@@ -492,19 +490,19 @@ class WorldFact:
 
     @cached_property
     def key(self) -> str:
-        """Its name in the info, and its text form."""
+        """Its key in the info, which is also its text form."""
         place = "" if self.box is None else f"@{_box_text(self.box)}"
         return f"{self.kind}:{self.pattern}{place}"
 
 
 class WorldQuantity(Quantity):
-    """A number that the game told the judge: `placed:oak_planks@near`."""
+    """The number of a world fact, as the judge stored it: `placed:oak_planks@near`."""
 
     def __init__(self, fact: WorldFact) -> None:
         self.fact = fact
 
     def measured(self, episode: EvaluatedEpisode) -> float | None:
-        """Return the number; None if nobody asked the game for it."""
+        """Return the number, or None if the game was not queried for it."""
         told = episode.info.get(WORLD_FACTS, {}).get(self.fact.key)
         return None if told is None else float(told)
 
@@ -517,14 +515,14 @@ class WorldQuantity(Quantity):
 
 
 class Inside(EpisodeFilter):
-    """Asks whether the player stands in a block: `inside:water`."""
+    """Test of the block that the player is in: `inside:water`."""
 
     def __init__(self, pattern: str) -> None:
-        """Accept blocks whose names fit the shell pattern, at the player's feet or head."""
+        """Take the shell pattern of block names, tested at the player's feet and head."""
         self._told = WorldQuantity(WorldFact(INSIDE, pattern))
 
     def accepts(self, episode: EvaluatedEpisode) -> bool:
-        """Return what the game told."""
+        """Return whether the block at the player's feet or head matched."""
         return bool(self._told.measured(episode))
 
     def needed_facts(self) -> frozenset[WorldFact]:
@@ -536,10 +534,10 @@ class Inside(EpisodeFilter):
 
 
 def located_fact(kind: str, text: str) -> WorldFact:
-    """Read a fact of a box, such as `oak_planks@-3..3,0..4,2` of the kind `placed`.
+    """Parse the pattern and box of a fact, such as `oak_planks@-3..3,0..4,2`.
 
     Raises:
-        InvalidOptionsError: There is no box, or it is too large.
+        InvalidOptionsError: There is no pattern or no box, or the box is too large.
     """
     pattern, _, box = text.partition("@")
     if not pattern:
@@ -548,7 +546,7 @@ def located_fact(kind: str, text: str) -> WorldFact:
 
 
 def _read_box(text: str) -> Box:
-    """Read `near`, or three spans.
+    """Parse `near`, or three spans.
 
     Raises:
         InvalidOptionsError: It is neither, or too large.
@@ -571,20 +569,20 @@ def _read_box(text: str) -> Box:
 
 
 def _box_text(box: Box) -> str:
-    """Write a box as `_read_box` reads it."""
+    """Return the text of a box, as `_read_box` parses it."""
     if box == NEAR:
         return NEAR_NAME
     return ",".join(str(low) if low == high else f"{low}..{high}" for low, high in box)
 
 
-# ------------------------------------------------- MineStudio's filter, with MineStudio's arguments
+# ------------------------------------------------------------------------------ MineStudio's filter
 
 
 class InfoBaseFilter(EpisodeFilter):
-    """Labels an episode `yes` if the game counted enough of something.
+    """A filter that labels an episode `yes` if a sum of the game's counters reaches a threshold.
 
-    As MineStudio's `InfoBaseFilter` (inference/filter/info_base_filter.py), except that counts
-    from before the episode's reset are subtracted, and that others are labelled `no`.
+    Like MineStudio's `InfoBaseFilter` (inference/filter/info_base_filter.py), except that counts
+    from before the episode's reset are subtracted, and that other episodes are labelled `no`.
 
     Example:
         >>> InfoBaseFilter(key="mine_block", regex=".*diamond_ore.*", num=1)
@@ -599,17 +597,18 @@ class InfoBaseFilter(EpisodeFilter):
         *,
         val: str = "",
     ) -> None:
-        """Keep the condition.
+        """Set the condition.
 
         Args:
             key: Info key of a statistic, such as `mine_block`.
             regex: Regular expression that names must match from their beginning.
             num: The least sum of the matching counts.
             label: Name of the label.
-            val: Instead of `regex`, one exact name, as older versions of MineStudio have it.
+            val: Instead of `regex`, one exact name, as in older versions of MineStudio.
 
         Raises:
-            InvalidOptionsError: The expression is not one, or there are two conditions or none.
+            InvalidOptionsError: The regular expression is invalid, or both or neither of `regex`
+                and `val` are given.
         """
         if (regex is None) == (not val):
             raise InvalidOptionsError(
@@ -625,7 +624,7 @@ class InfoBaseFilter(EpisodeFilter):
         self.key, self.regex, self.num, self.label = key, expression, num, label
 
     def accepts(self, episode: EvaluatedEpisode) -> bool:
-        """Return whether the counts suffice."""
+        """Return whether the sum reaches `num`."""
         counters = episode.counter(self.key)
         return sum(n for name, n in counters.items() if self._regex.match(name)) >= self.num
 

@@ -14,7 +14,7 @@
     box = "near" | span "," span "," span       of x, y and z
     span = number [ ".." number ]
 
-A parser by recursive descent, one method per rule.
+The parser works by recursive descent, with one method per rule.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _WITH_PATTERN: dict[str, Callable[[str], EpisodeFilter]] = {
     INSIDE: Inside,
     "function": FunctionFilter,
 }
-"""Conditions by themselves that have a pattern or path."""
+"""Conditions that consist of a pattern or path."""
 _OF_PATTERN: dict[str, Callable[[str], Quantity]] = {
     **{name: partial(Statistic, name) for name in STATISTICS},
     "info": InfoValue,
@@ -73,7 +73,7 @@ _OF_PATTERN: dict[str, Callable[[str], Quantity]] = {
     CHEST: lambda text: WorldQuantity(WorldFact(CHEST, text)),
     STRUCTURE: lambda text: WorldQuantity(WorldFact(STRUCTURE, text)),
 }
-"""Quantities that have a pattern or path."""
+"""Quantities that take a pattern or path."""
 _QUANTITIES = (*_OF_PATTERN, *MEASURES, *INFO_SHORTHANDS)
 _NAMES = (*_QUANTITIES, *FLAGS, *_WITH_PATTERN)
 _EXAMPLES = {
@@ -88,23 +88,23 @@ _EXAMPLES = {
     "held": "held:*_sword",
     "worn": "worn:iron_helmet",
 }
-"""What is shown where the pattern is missing; of others, that of a cow."""
+"""Examples for messages about a missing pattern; other names get `NAME:cow`."""
 
 _LONGEST = 10_000
-"""Characters of a filter."""
+"""Most characters of a filter."""
 
 
 _Made = TypeVar("_Made")
 
 
 def parse_filter(text: str) -> EpisodeFilter:
-    """Read a filter, such as `kill_entity:cow>=3 and not length<100`.
+    """Parse a filter, such as `kill_entity:cow>=3 and not length<100`.
 
     Args:
         text: See the grammar above.
 
     Raises:
-        InvalidOptionsError: The text is no filter; the message points at the place.
+        InvalidOptionsError: The text is not a filter; the message points at the mistake.
     """
     if len(text) > _LONGEST:
         raise InvalidOptionsError(f"filter: must have at most {_LONGEST} characters.")
@@ -115,13 +115,13 @@ def parse_filter(text: str) -> EpisodeFilter:
 
 
 def parse_quantity(text: str) -> Quantity:
-    """Read a quantity alone, such as `kill_entity:cow`.
+    """Parse a single quantity, such as `kill_entity:cow`.
 
     Args:
         text: See the grammar above.
 
     Raises:
-        InvalidOptionsError: The text is none; the message points at the place.
+        InvalidOptionsError: The text is not a quantity; the message points at the mistake.
     """
     if len(text) > _LONGEST:
         raise InvalidOptionsError(f"quantity: must have at most {_LONGEST} characters.")
@@ -129,10 +129,10 @@ def parse_quantity(text: str) -> Quantity:
 
 
 class _Parser:
-    """One pass over the tokens of a text."""
+    """A parser that makes one pass over the tokens of a text."""
 
     def __init__(self, text: str, subject: str = "filter") -> None:
-        """Cut the text into tokens; `subject` is what complaints call it."""
+        """Split the text into tokens; `subject` is its name in messages."""
         self._text, self._subject = text, subject
         self._tokens = tokenize(text, subject)
         self._next = 0
@@ -195,7 +195,7 @@ class _Parser:
         return Threshold(quantity, *self._comparison(subject))
 
     def _quantity(self, name: Token) -> tuple[Quantity, Token]:
-        """Read the rest of a quantity; returns its last token as well."""
+        """Read the rest of a quantity; also return its last token."""
         if name.text in MEASURES:
             return Measure(name.text), name
         if name.text in INFO_SHORTHANDS:
@@ -208,14 +208,14 @@ class _Parser:
         return self._made(_WITH_PATTERN[name.text], self._pattern(name))
 
     def _made(self, make: Callable[[str], _Made], pattern: Token) -> _Made:
-        """Make something of a pattern, or point at what is wrong with it."""
+        """Call `make` with a pattern; an error points at the pattern."""
         try:
             return make(pattern.text)
         except InvalidOptionsError as error:
             self._fail(pattern, str(error))
 
     def _pattern(self, name: Token) -> Token:
-        """Read ":" and what stands behind it; `minecraft:cow` is one name."""
+        """Read ":" and the pattern after it; `minecraft:cow` is a single name."""
         if self._peek().kind != "colon":
             shown = _EXAMPLES.get(name.text, f"{name.text}:cow")
             self._fail(self._peek(), f"expected ':' after {name.text!r}, as in {shown}")
@@ -257,7 +257,7 @@ class _Parser:
         return token
 
     def _takes(self, text: str) -> bool:
-        """Move on if the next token is `text`."""
+        """Consume the next token if it is `text`; return whether it was."""
         if self._peek().kind in ("word", "bracket") and self._peek().text == text:
             self._next += 1
             return True
@@ -270,10 +270,10 @@ class _Parser:
         complain(self._text, self._subject, token, reason, hint)
 
 
-# ----------------------------------- the words of a filter's text, and complaints that point at one
+# ----------------------------------------------------------- tokens, and messages that point at one
 
 END = "end"
-"""Kind of the token behind the last one; the other kinds are the groups of `_TOKEN`."""
+"""Kind of the token after the last one; the other kinds are the groups of `_TOKEN`."""
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w*]))"
@@ -282,16 +282,16 @@ _TOKEN = re.compile(
     r"|(?P<colon>:)"
     r"|(?P<word>[\w.*?\[\]/@,-]+))"
 )
-"""A word may be a shell pattern, with the box that is meant behind it, or a dotted path."""
+"""A word may be a dotted path, or a shell pattern optionally followed by a box."""
 
 
 class Token(NamedTuple):
-    """A word, a number or a sign.
+    """A word, number or sign.
 
     Attributes:
         kind: A group of `_TOKEN`, or `END`.
-        text: As it is written.
-        column: Of its first character, from 0.
+        text: The token as written.
+        column: Column of its first character, from 0.
     """
 
     kind: str
@@ -300,14 +300,14 @@ class Token(NamedTuple):
 
 
 def tokenize(text: str, subject: str) -> list[Token]:
-    """Cut a text into tokens, the last of which is the end.
+    """Split a text into tokens, the last of which is the end.
 
     Args:
-        text: What is read.
-        subject: What complaints call it: "filter" or "quantity".
+        text: The text.
+        subject: Its name in messages: "filter" or "quantity".
 
     Raises:
-        InvalidOptionsError: A character belongs to none.
+        InvalidOptionsError: A character belongs to no token.
     """
     tokens, position = [], 0
     end = len(text.rstrip())
@@ -323,10 +323,10 @@ def tokenize(text: str, subject: str) -> list[Token]:
 
 
 def complain(text: str, subject: str, token: Token, reason: str, hint: str = "") -> NoReturn:
-    """Say what is wrong, and point at the token.
+    """Raise an error that points at the token.
 
     Raises:
-        InvalidOptionsError: In any case.
+        InvalidOptionsError: Always.
     """
     found = "" if token.kind != END else ", found the end"
     dot = "" if reason.endswith((".", "?")) else "."

@@ -1,4 +1,4 @@
-"""A small policy: convolutions, a GRU, and whatever else of observations it is shown."""
+"""A small policy: convolutions, encoders of all other parts of an observation, and a GRU."""
 
 from rllib_minestudio.models.conv_gru.network import ConvGRUConfig, ConvGRUNetwork
 

@@ -1,4 +1,4 @@
-"""The ConvGRU network: encoders of what it is shown, a GRU, and the heads.
+"""The ConvGRU network: encoders of an observation's parts, a GRU, and the heads.
 
 Shapes for frames of 64 x 64, a text, and a chunk of T::
 
@@ -49,7 +49,7 @@ class ConvGRUNetwork(nn.Module):
 
         Args:
             config: Its sizes.
-            parts: Of the observations; all of them are read.
+            parts: The parts of an observation, all of which are read.
             action_head: Reads a latent of `config.hidden_size`.
         """
         super().__init__()
@@ -59,7 +59,7 @@ class ConvGRUNetwork(nn.Module):
         if IMAGE in parts:
             self.frame = FrameEncoder(parts[IMAGE].shape, config)
         self._texts = [name for name, part in parts.items() if _is_text(name, part)]
-        # In the order of the parts: a name may hold what no layer may be called.
+        # A list in the order of the parts, whose names may be invalid as names of modules.
         self.texts = nn.ModuleList(
             TextEncoder(parts[name].shape[0], config.text_size, size) for name in self._texts
         )
@@ -77,12 +77,12 @@ class ConvGRUNetwork(nn.Module):
     def forward(
         self, obs: Mapping[str, Any], first_bt: Tensor, state: Mapping[str, Tensor]
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Look at a chunk.
+        """Run the network, up to its heads, on a chunk.
 
         Args:
-            obs: Nested as the environment's, [B, T, ...] each.
-            first_bt: [B, T] bool, True where an observation begins an episode; all before it is
-                then forgotten.
+            obs: Nested as in the environment, [B, T, ...] each.
+            first_bt: [B, T] bool, True where an observation begins an episode: everything before it
+                is forgotten.
             state: `hidden` [B, hidden_size] before the chunk.
 
         Returns:
@@ -91,7 +91,7 @@ class ConvGRUNetwork(nn.Module):
         with arithmetic(FLOAT32, first_bt.device):
             x_bte = F.relu(self.features_norm(self._features(flattened(obs))))
             memory_bte, hidden_be = self._remember(x_bte, first_bt, state[MEMORY])
-        # What is seen now reaches the heads beside what is remembered, not through it alone.
+        # The present features also reach the heads directly, not only through the memory.
         return self.norm(x_bte + memory_bte), {MEMORY: hidden_be}
 
     def initial_state(self, batch: int) -> dict[str, Tensor]:
@@ -99,7 +99,7 @@ class ConvGRUNetwork(nn.Module):
         return {MEMORY: self.norm.weight.new_zeros(batch, self.config.hidden_size)}
 
     def _features(self, flat: Mapping[str, Tensor]) -> Tensor:
-        """The encoders' features added up: parts [B, T, ...] -> [B, T, hidden_size]."""
+        """The sum of the encoders' features: parts [B, T, ...] -> [B, T, hidden_size]."""
         texts = zip(self._texts, self.texts, strict=True)
         features = [encoder(flat[name]) for name, encoder in texts]
         if self.frame is not None:
@@ -111,10 +111,13 @@ class ConvGRUNetwork(nn.Module):
     def _remember(
         self, x_bte: Tensor, first_bt: Tensor, hidden_be: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """The GRU over a chunk (Cho et al. 2014; PyTorch's variant): its outputs, and the last.
+        """Run the GRU (Cho et al. 2014; PyTorch's variant) over a chunk.
 
-        PyTorch runs over many steps in one call, which is several times as fast as a loop in
-        Python, but cannot forget on the way: there is a call for each stretch between beginnings.
+        One call of PyTorch's GRU over many steps is several times as fast as a loop in Python, but
+        cannot forget on the way: there is a call for each stretch between episode starts.
+
+        Returns:
+            The outputs [B, T, hidden_size], and the last hidden state [B, hidden_size].
         """
         weights = [self.gru.weight_ih, self.gru.weight_hh, self.gru.bias_ih, self.gru.bias_hh]
         begins = first_bt.any(dim=0).nonzero().flatten().tolist()
@@ -124,7 +127,7 @@ class ConvGRUNetwork(nn.Module):
         for start, stop in itertools.pairwise(bounds):
             hidden_1be = (hidden_be * keep_bt1[:, start]).unsqueeze(0)
             stretch_bte = x_bte[:, start:stop]
-            # Not cuDNN's, which wants the weights in one piece of memory.
+            # Not by cuDNN, which needs the weights in one piece of memory.
             with torch.backends.cudnn.flags(enabled=False):
                 output_bte, hidden_1be = torch.gru(
                     stretch_bte, hidden_1be, weights, True, 1, 0.0, self.training, False, True
@@ -135,7 +138,6 @@ class ConvGRUNetwork(nn.Module):
 
 
 def _is_text(name: str, part: ObservationPart) -> bool:
-    """Whether a part is the bytes of a text."""
     return name != IMAGE and part.dtype == np.uint8 and len(part.shape) == 1
 
 
@@ -145,7 +147,7 @@ _MOST_CHANNELS, _MOST_PIXELS = 4096, 64
 
 
 def _triple_check(most: int) -> Check:
-    """Return what judges three positive integers, one per convolution."""
+    """Return a check of three positive integers, one per convolution."""
 
     def problems(name: str, triple: Any) -> list[str]:
         is_triple = isinstance(triple, list | tuple) and len(triple) == 3
@@ -158,7 +160,7 @@ def _triple_check(most: int) -> Check:
 
 @dataclass(frozen=True, kw_only=True)
 class ConvGRUConfig:
-    """Everything but the spaces that decides the shape of a ConvGRU network."""
+    """Everything but the spaces that determines the shape of a ConvGRU network."""
 
     hidden_size: int = option(
         128,
@@ -174,20 +176,20 @@ class ConvGRUConfig:
     )
     kernels: tuple[int, int, int] = option(
         (8, 4, 3),
-        "The convolutions look at squares of so many pixels each way.",
+        "The convolutions' filters are this many pixels high and wide.",
         check=_triple_check(_MOST_PIXELS),
     )
     strides: tuple[int, int, int] = option(
         (4, 2, 1),
-        "The convolutions' squares lie so many pixels apart. Smaller strides tell more exactly "
-        "where small things are, such as the cursor of a screen, and take longer.",
+        "The convolutions' filters move by this many pixels. Smaller strides locate small things, "
+        "such as the cursor of a screen, more exactly, and take longer.",
         check=_triple_check(_MOST_PIXELS),
     )
     frequencies: int = option(
         0,
-        "Numbers besides the image are also told as sines and cosines of so many frequencies, each "
-        "twice the one before. For places from -1 to 1, such as that of the callback `Cursor`: 6 "
-        "tell apart what is a sixty-fourth apart.",
+        "Numbers outside the image are also given as sines and cosines of this many frequencies, "
+        "each twice the one before. For positions from -1 to 1, such as that of the callback "
+        "`Cursor`: 6 distinguish positions that are 1/64 apart.",
         least=0,
         most=16,
     )
@@ -203,7 +205,7 @@ class ConvGRUConfig:
         """Check options as they come from a user or a YAML file, and fill in the defaults.
 
         Raises:
-            InvalidOptionsError: If anything is wrong; lists all problems.
+            InvalidOptionsError: An option is unknown or invalid; lists all problems.
         """
         problems = group_problems(cls, options, "model")
         if problems:
@@ -216,21 +218,20 @@ class ConvGRUConfig:
 
     @property
     def smallest_side(self) -> int:
-        """Pixels that a frame has each way at least: less leaves the last convolution nothing."""
+        """The least height and width of a frame, in pixels, that every convolution can process."""
         side = 1
         for kernel, stride in zip(reversed(self.kernels), reversed(self.strides), strict=True):
             side = (side - 1) * stride + kernel
         return side
 
     def side_left(self, side: int) -> int:
-        """Pixels that the last convolution leaves of a frame's `side`, each way."""
+        """Return how many pixels the last convolution leaves of a frame's `side`."""
         for kernel, stride in zip(self.kernels, self.strides, strict=True):
             side = (side - kernel) // stride + 1
         return side
 
 
 # ----------------------------------------------------- from the parts of an observation to features
-# Frames, texts, and other numbers.
 
 BYTES = 256
 
@@ -238,8 +239,8 @@ BYTES = 256
 class FrameEncoder(nn.Module):
     """Three convolutions and a linear layer (Mnih et al. 2015, "Human-level control", Methods).
 
-    Orthogonal weights keep what differs between frames as large from layer to layer (Saxe et al.
-    2014); with PyTorch's own, frames would look all but alike to the heads.
+    Orthogonal weights preserve the differences between frames from layer to layer (Saxe et al.
+    2014). With PyTorch's default weights, frames would look almost the same to the heads.
     """
 
     def __init__(self, shape: tuple[int, ...], config: ConvGRUConfig) -> None:
@@ -255,7 +256,7 @@ class FrameEncoder(nn.Module):
         height, width = (config.side_left(side) for side in shape[:2])
         self.linear = nn.Linear(config.channels[-1] * height * width, config.hidden_size)
         if self.linear.weight.is_meta:
-            # No numbers to draw, and for their shapes PyTorch would import its compiler: a second.
+            # There is nothing to draw, and PyTorch would import its compiler: a second.
             return
         for name, parameter in self.named_parameters():
             if name.endswith("weight"):
@@ -266,17 +267,17 @@ class FrameEncoder(nn.Module):
     def forward(self, image_bthwc: Tensor) -> Tensor:
         """[B, T, H, W, 3] uint8 -> [B, T, size]."""
         shape = image_bthwc.shape
-        # The strides stay those of channels-last, which is what the convolutions are fastest with.
-        # In place, and so on a copy: fresh memory for each operation would take longer than it.
+        # The strides stay channels-last, with which convolutions are fastest. Works in place, on a
+        # copy, because new memory for each operation would take longer than the operation.
         image_nchw = image_bthwc.flatten(0, 1).permute(0, 3, 1, 2).to(torch.float32, copy=True)
         image_nchw.div_(127.5).sub_(1)
         return self.linear(self.convolutions(image_nchw)).view(shape[0], shape[1], -1)
 
 
 class TextEncoder(nn.Module):
-    """A text of at most L bytes of UTF-8: every byte, at its place, has a part in the features.
+    """Encodes a text of at most L bytes of UTF-8; every byte contributes, by its position.
 
-    Zeros, which texts are filled up with, have none.
+    Zeros, with which texts are padded, contribute nothing.
     """
 
     def __init__(self, length: int, embedding: int, size: int) -> None:
@@ -290,11 +291,11 @@ class TextEncoder(nn.Module):
 
 
 class NumbersEncoder(nn.Module):
-    """All other numbers, of several parts and whatever shapes, side by side.
+    """Encodes all other parts, of any shape, as one vector of numbers.
 
-    With frequencies, each number x is told as sin(2^k pi x) and cos(2^k pi x) besides, k from 0
-    (Mildenhall et al. 2020, "NeRF", eq. 4): one layer can then tell places apart that differ by
-    2^-k, which x alone would leave nearly the same. They are meant for numbers from -1 to 1.
+    With frequencies, each number x is also given as sin(2^k pi x) and cos(2^k pi x), k from 0
+    (Mildenhall et al. 2020, "NeRF", eq. 4): one layer can then distinguish positions that differ by
+    2^-k, which are nearly the same in x alone. They are meant for numbers from -1 to 1.
     """
 
     def __init__(self, numbers: int, size: int, frequencies: int) -> None:
@@ -306,7 +307,7 @@ class NumbersEncoder(nn.Module):
         """[B, T, ...] each -> [B, T, size]."""
         rows = [part.reshape(*part.shape[:2], -1).float() for part in parts_bt]
         numbers_btn = torch.cat(rows, dim=-1)
-        # Degrees and counts reach into the hundreds: asinh leaves small numbers as they are.
+        # Degrees and counts reach into the hundreds; asinh keeps small numbers as they are.
         features = [numbers_btn.asinh()]
         for k in range(self.frequencies):
             phase_btn = (math.pi * 2**k) * numbers_btn

@@ -1,18 +1,18 @@
-"""Convolutions by the fastest engine there is for a layer, a stack of them, and a processor.
+"""Convolutions, computed by the fastest engine for the layer or stack and the processor.
 
-    convolutions       which engine computes what, and torch's own
-    engines            what an engine is; processors, work and weights as engines know them
+    convolutions       the choice of an engine, and torch's own engines
+    engines            the interface of engines: processors, work, weights
     winograd_engine    convolutions of many channels on CPUs
     direct_engine      stacks of few channels on CPUs
     cuda               stacks on NVIDIA GPUs, with `cuda.cu`
 
-Kernels for CPUs are numba's, and know no torch:
+The kernels for CPUs use numba, and no torch:
 
-    winograd_calls, direct_calls    what their engine calls, with addresses
+    winograd_calls, direct_calls    what the engines call, with addresses of arrays
     winograd                        Winograd's algorithm
     direct                          a stack's output and gradients, frame by frame
     direct_layers                   a layer of one frame, and its gradients
-    direct_blocks                   sums of products, in registers, and orders of lanes
-    vectors                         vectors of floats as a type of numba's
-    machine_code                    compiled once for a machine, and run by a team of threads
+    direct_blocks                   sums of products in registers, masks, shuffles of lanes
+    vectors                         vectors of floats as a numba type
+    machine_code                    compiling once per machine, and running in a team of threads
 """

@@ -1,7 +1,6 @@
-"""Which engine computes a convolution or a stack, and those engines that are torch's own.
+"""The choice of an engine for a convolution or a stack, and torch's own engines.
 
-The choice is a function of the work and the processor, and of nothing else; docs/vpt.md has it as
-a table.
+The choice depends on nothing but the work and the processor; docs/vpt.md has it as a table.
 """
 
 from __future__ import annotations
@@ -39,25 +38,25 @@ class TorchWeights(NamedTuple):
     """A convolution whose weights are laid out for torch."""
 
     filters: Tensor
-    """[C, C_in, 3, 3] in channels-last layout, of the type that sums are computed in."""
+    """[C, C_in, 3, 3] in channels-last layout, in the dtype that sums are computed in."""
 
     bias: Tensor | None
     norm: FrameNorm | None
     relu: bool
     dtype: torch.dtype
-    """Of results."""
+    """The results' dtype."""
 
 
 class Torch(Engine):
-    """torch's operations, which use oneDNN or cuDNN as they see fit; suits everything.
+    """torch's operations, which use oneDNN or cuDNN as they see fit; suits all work.
 
-    Of a stack it stands for the layers, each by an engine of its own: `impala.DownStack`.
+    For a stack, it means that `impala.DownStack` computes each layer by an engine of its own.
     """
 
     name = "torch"
 
     def why_not(self, work: Any) -> str:
-        """Take whatever is left."""
+        """Return no reason: all work suits it."""
         return ""
 
     def pack(
@@ -79,7 +78,7 @@ class Torch(Engine):
         )
 
     def forward(self, x: Tensor, packed: TorchWeights, skip: Tensor | None = None) -> Tensor:
-        """Normalise each frame, convolves, and adds `skip`, of the result's shape, if any."""
+        """Normalise each frame, convolve, and add `skip`, of the result's shape, if any."""
         if packed.norm is not None:
             x = packed.norm(x)
         y = self._convolved(x.to(packed.filters.dtype), packed)
@@ -94,7 +93,7 @@ class Torch(Engine):
         return F.max_pool2d(x, kernel_size=3, stride=2, padding=1).relu_()
 
     def compute(self, x: Tensor, layer: ConvolutionLayer, dtype: torch.dtype) -> Tensor:
-        """Of a convolution without a norm, with torch's own gradients; lays nothing out."""
+        """Compute a convolution without a norm, with torch's own gradients; lay nothing out."""
         return convolve_by_torch(x, layer)
 
 
@@ -104,11 +103,11 @@ class OneDNN(Torch):
     name = "oneDNN"
 
     def why_not(self, work: Convolution) -> str:
-        """Gains nothing where weights serve one call."""
+        """Return a reason if weights serve only one call."""
         return "" if work.pixels is None else "it is for weights that serve many calls"
 
     def is_fast(self, work: Convolution, processor: Processor) -> bool:
-        """Wherever there is oneDNN."""
+        """Whether there is oneDNN."""
         return processor.has_onednn_for(work.device)
 
     def _convolved(self, x: Tensor, packed: TorchWeights) -> Tensor:
@@ -128,7 +127,7 @@ class FrameNorm:
     """A group norm of one group: normalises each frame as a whole."""
 
     def __init__(self, norm: Sequence[Tensor], epsilon: float, dtype: torch.dtype) -> None:
-        """Copy weight and bias unless they are of `dtype`, the images', already."""
+        """Copy weight and bias unless they already have the images' `dtype`."""
         weight, bias = norm
         self._in_parts = weight.device.type == "cuda"
         dtype = torch.float32 if self._in_parts else dtype
@@ -136,27 +135,27 @@ class FrameNorm:
         self._epsilon = epsilon
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Shapes unchanged; a GPU takes channels-last layout, and leaves it."""
+        """Keep the shape; on a GPU, take and return channels-last layout."""
         if self._in_parts:
             return normalise_in_parts(x, self._weight, self._bias, self._epsilon)
         return F.group_norm(x, 1, self._weight, self._bias, self._epsilon)
 
 
 PARTS = 64
-"""Of each frame: with 16 environments a thousand, for a GPU of a hundred multiprocessors."""
+"""Parts of a frame: a thousand with 16 environments, for a GPU of a hundred multiprocessors."""
 
 
 def normalise_in_parts(x: Tensor, weight: Tensor, bias: Tensor, epsilon: float) -> Tensor:
-    """Group norm of one group, with the moments of each frame computed in parts side by side.
+    """Apply a group norm of one group, with the moments of a frame's parts computed in parallel.
 
-    torch's own kernel for GPUs has one block of threads go through a frame, which leaves nearly
-    all of a GPU idle when the frames are few, and copies what is in channels-last layout.
+    torch's own GPU kernel uses one block of threads per frame, which leaves nearly all of a GPU
+    idle when there are few frames, and copies images out of channels-last layout.
 
     Args:
         x: [N, C, H, W] in channels-last layout.
         weight: [C] float32.
         bias: [C] float32.
-        epsilon: Is added to the variance.
+        epsilon: Added to the variance.
 
     Returns:
         The same shape, layout and dtype; moments and products are float32.
@@ -179,7 +178,7 @@ ENGINES: dict[type, tuple[Engine, ...]] = {
     ConvolutionStack: (CUDA, DIRECT, TORCH),
     Convolution: (WINOGRAD, WINOGRAD_BACKWARD, ONEDNN, TORCH),
 }
-"""What each kind of work may be computed by, in the order of preference."""
+"""The engines for each kind of work, in order of preference."""
 
 
 @overload
@@ -191,13 +190,13 @@ def choose(work: Convolution) -> Torch | Winograd: ...
 
 
 def choose(work: Work) -> Engine:
-    """Return the engine of some work on this processor, ready to be used.
+    """Return the engine for some work on this processor, ready to use.
 
-    Kernels are compiled where they are to be used for the first time; where that fails, or their
-    code cannot be kept, the next engine takes over.
+    Kernels are compiled before their first use. If that fails, or their code cannot be stored, the
+    next engine takes over.
     """
     if work.is_traced:
-        return TORCH  # torch.compile sees through nothing else, not even through the choice
+        return TORCH  # torch.compile cannot trace anything else, not even the choice
     for engine in ENGINES[type(work)]:
         if not engine.why_not(work):
             processor = engines.detected(with_kernels=engine.by_numba)
@@ -210,7 +209,7 @@ def choose(work: Work) -> Engine:
 
 @cache
 def _tell(work: Work, chosen: Engine) -> None:
-    """Log, once, what computes some work, and why nothing does that would be preferred."""
+    """Log, once, which engine computes some work, and why no preferred one does."""
     preferred = ENGINES[type(work)][: ENGINES[type(work)].index(chosen)]
     reasons = [
         f"not {engine}: {engine.why_not(work) or 'slow on this processor, or not compiled'}"

@@ -1,9 +1,9 @@
-// What lies between the convolutions of a stack, forwards and backwards, in channels-last layout.
+// Everything between the convolutions of a stack, forwards and backwards, in channels-last layout.
 //
-// Images are [N frames, H, W, C] without gaps, of float32 or (-DBFLOAT16) bfloat16; C is a multiple
+// Images are [N frames, H, W, C], contiguous, of float32 or (-DBFLOAT16) bfloat16; C is a multiple
 // of V, so that a thread reads and writes V channels of a pixel in 16 bytes at once. Sums are
 // float32, in an order that depends on the sizes alone: the same inputs give the same bits. In most
-// kernels a frame is gone through by PARTS blocks: blockIdx.x is the frame, blockIdx.y the part.
+// kernels, PARTS blocks process a frame: blockIdx.x is the frame, blockIdx.y the part.
 
 #ifdef BFLOAT16
 typedef unsigned short Number;  // the upper half of a float32
@@ -33,7 +33,7 @@ __device__ __forceinline__ void store(unsigned short& place, float x) {
     place = is_nan ? 0x7fc0 : (unsigned short)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
-// The vectors of a part: [begin, end) of the frame's.
+// The vectors of a part: [begin, end) within the frame.
 struct Range {
     int begin, end;
 };
@@ -43,7 +43,7 @@ __device__ __forceinline__ Range range_of(int part, int vectors) {
     return {begin, min(begin + share, vectors)};
 }
 
-// Number, mean and sum of squared deviations, merged without cancellation (Chan et al. 1979).
+// Count, mean and sum of squared deviations, merged without cancellation (Chan et al. 1979).
 struct Moments {
     float count, mean, squares;
 };
@@ -73,7 +73,7 @@ __device__ __forceinline__ Moments over_warp(Moments own) {
     }
     return own;
 }
-// Leaves the moments of the block's part where `frame_moments` finds them.
+// Stores the moments of the block's part for `frame_moments`.
 __device__ __forceinline__ void keep_moments(Moments own, float* parts_np3) {
     __shared__ Moments of_warps[WARPS];
     own = over_warp(own);
@@ -87,7 +87,7 @@ __device__ __forceinline__ void keep_moments(Moments own, float* parts_np3) {
         place[2] = own.squares;
     }
 }
-// Of the whole frame, in each thread: every thread of a warp reads one part.
+// The moments of the whole frame, in every thread: each thread of a warp reads one part.
 __device__ __forceinline__ Moments frame_moments(const float* parts_np3) {
     const float* place = parts_np3 + 3 * ((long long)blockIdx.x * PARTS + threadIdx.x % 32);
     return over_warp({place[0], place[1], place[2]});
@@ -117,7 +117,7 @@ extern "C" __global__ void positive(const Vector* x, const Vector* skip, Vector*
     keep_moments(own, parts_np3);
 }
 
-// 3x3 max pool of stride 2 in a border of one, then ReLU; which pixel it was (0 to 8); and moments.
+// 3x3 max pool of stride 2 and padding 1, then ReLU; the largest pixel's tap (0 to 8); and moments.
 extern "C" __global__ void pool(const Vector* x, Vector* y, unsigned char* taps, float* parts_np3,
                                 int height, int width, int groups) {
     const int rows = (height + 1) / 2, columns = (width + 1) / 2, vectors = rows * columns * groups;
@@ -190,7 +190,7 @@ extern "C" __global__ void normalise(const Vector* x, const float* parts_np3, co
 }
 
 // Sums over the pixels of a part: [N, PARTS, 2, C] of dy * normal, and of dy.
-// Threads of a block stand in rows, one thread per group of channels; a row takes a pixel.
+// Threads of a block form rows, with one thread per group of channels; a row takes a pixel.
 extern "C" __global__ void norm_sums(const Vector* dy, const Vector* x, const float* stats_n2,
                                      float* sums_np2c, int pixels, int groups) {
     __shared__ float shared[THREADS * V];
@@ -200,7 +200,7 @@ extern "C" __global__ void norm_sums(const Vector* dy, const Vector* x, const fl
     const Range range = range_of(blockIdx.y, pixels);
     float* place = sums_np2c + ((long long)blockIdx.x * PARTS + blockIdx.y) * 2 * groups * V;
     const int rows = max(THREADS / groups, 1);
-    // More channels than a block has threads are taken in turn.
+    // If there are more groups than threads in a block, they are taken in turn.
     for (int first = 0; first < groups; first += THREADS) {
         const int width = min(groups - first, THREADS), row = threadIdx.x / width;
         const int group = first + threadIdx.x % width;
@@ -231,7 +231,7 @@ extern "C" __global__ void norm_sums(const Vector* dy, const Vector* x, const fl
     }
 }
 
-// Sums over parts, [N, 2, C]; and over channels after multiplication by the weight, [N, 2], as means.
+// Sums over parts, [N, 2, C]; and over channels, multiplied by the weight, [N, 2], as means.
 extern "C" __global__ void norm_means(const float* sums_np2c, const float* weight, float* sums_n2c,
                                       float* means_n2, int channels, float numbers) {
     __shared__ float of_warps[WARPS];

@@ -1,13 +1,12 @@
-"""Stacks on NVIDIA GPUs: cuDNN's convolutions, and own kernels for what lies between.
+"""Stacks on NVIDIA GPUs: cuDNN's convolutions, and kernels for everything between them.
 
-torch normalises a frame by one block of threads, copies it out of channels-last layout and back,
-and goes through memory once for every ReLU, pool, norm and sum. `cuda.cu` does these together,
-`Program` compiles it through NVRTC, which comes with torch, so that no compiler is needed on the
-user's machine, and `_forward` and `_backward` put the steps in order.
+torch normalises a frame in one block of threads, copies it out of channels-last layout and back,
+and passes through memory once for every ReLU, pool, norm and sum. The kernels in `cuda.cu` combine
+these. `Program` compiles them with NVRTC, which comes with torch, so that users need no compiler;
+`_forward` and `_backward` call them in order.
 
-Sums are float32; images between the layers are of the network's precision. A ReLU or a pool may
-decide otherwise than torch's where it is a matter of the last bit; outputs and gradients belong
-together nevertheless.
+Sums are float32; images between the layers have the network's precision. The last bit may decide a
+ReLU or a pool differently from torch; outputs and gradients are consistent nevertheless.
 
 Images are [N, C, H, W] in channels-last layout, of float32 or bfloat16. Suffixes beyond the usual
 axes: p PARTS of a frame, 3 moments, 2 mean and scale, or sums.
@@ -37,15 +36,15 @@ from rllib_minestudio.models.kernels.engines import (
 _logger = logging.getLogger(__name__)
 
 CHANNELS = 8
-"""Of a stack, a multiple of so many: bfloat16 numbers in the 16 bytes of a read."""
+"""A stack's channels are a multiple of this: bfloat16 numbers in the 16 bytes of a read."""
 
 BYTES = 16
-"""That a thread reads at once."""
+"""Bytes that a thread reads at once."""
 
 CONVOLUTION = {"stride": [1, 1], "padding": [1, 1], "dilation": [1, 1]}
 
 PER_CONVOLUTION = 3
-"""Parameters: weight and bias of the norm, filters."""
+"""Parameters per convolution: weight and bias of the norm, filters."""
 
 
 class Cuda(EngineWithGradients):
@@ -54,16 +53,16 @@ class Cuda(EngineWithGradients):
     name = "CUDA"
 
     def why_not(self, work: ConvolutionStack) -> str:
-        """Ask for channels that fill a read."""
+        """Return a reason unless the channels fill whole reads."""
         channels_in, channels = work.channels
         if work.device.type != "cuda":
             return "it is for GPUs"
         if work.weight_dtype != torch.float32:
-            return f"weights are to be float32, not {work.weight_dtype}"
+            return f"weights must be float32, not {work.weight_dtype}"
         if work.dtype not in (torch.float32, torch.bfloat16):
-            return f"images are to be float32 or bfloat16, not {work.dtype}"
+            return f"images must be float32 or bfloat16, not {work.dtype}"
         if channels % CHANNELS or (channels_in % CHANNELS and channels_in != COLOURS):
-            return f"channels are to be multiples of {CHANNELS}"
+            return f"channels must be multiples of {CHANNELS}"
         return "there are no frames" if work.frames == 0 else ""
 
     def is_ready(self, work: ConvolutionStack) -> bool:
@@ -102,7 +101,7 @@ class Cuda(EngineWithGradients):
 
     @torch.no_grad()
     def forward(self, x: Tensor, packed: CudaWeights) -> Tensor:
-        """[N, C_in, H, W] of any type; there may be no frames."""
+        """Compute outputs of [N, C_in, H, W] of any dtype; there may be no frames."""
         x = x.to(packed.first.dtype)
         frames, _, height, width = x.shape
         if not frames:
@@ -110,11 +109,11 @@ class Cuda(EngineWithGradients):
         return _forward(x, packed)[0]
 
     def as_read(self, x: Tensor, dtype: torch.dtype) -> Tensor:
-        """In the type of the images between the layers."""
+        """Return images in the dtype of those between the layers."""
         return x.to(dtype)
 
     def forward_keeping(self, x: Tensor, layer: ConvolutionLayer) -> tuple[Tensor, Kept]:
-        """Keep what lies between the layers, and the weights as they were laid out."""
+        """Keep the activations between the layers, and the packed weights."""
         packed = self.pack(layer, x.dtype)
         y, activations = _forward(x, packed, keep=True)
         assert activations is not None
@@ -123,7 +122,7 @@ class Cuda(EngineWithGradients):
     def backward(
         self, dy: Tensor, kept: Kept, layer: ConvolutionLayer, needs_dx: bool, needs_weights: bool
     ) -> tuple[Tensor | None, Sequence[Tensor | None]]:
-        """Those of all weights come in one pass, whichever are needed."""
+        """Compute all weights' gradients in one pass, whichever are needed."""
         tensors = [tensor for tensor in kept.tensors if tensor is not None]
         activations = Activations.of(tensors, len(kept.rest.blocks))
         return _backward(dy, activations, kept.rest, needs_dx=needs_dx)
@@ -163,7 +162,7 @@ class CudaWeights(NamedTuple):
 
 
 class Normed(NamedTuple):
-    """What the gradient of a norm and the convolution after it needs."""
+    """What the gradients of a norm and the convolution after it need."""
 
     x: Tensor
     """The norm's input."""
@@ -174,7 +173,7 @@ class Normed(NamedTuple):
 
 
 class Activations(NamedTuple):
-    """What gradients need of a forward pass."""
+    """What gradients need from a forward pass."""
 
     image: Tensor
     """The first convolution's input."""
@@ -189,13 +188,13 @@ class Activations(NamedTuple):
     """All norms in the order of the pass."""
 
     def flat(self) -> list[Tensor]:
-        """All tensors."""
+        """Return all tensors."""
         of_norms = [tensor for normed in self.norms for tensor in normed]
         return [self.image, self.taps, *self.outputs, *of_norms]
 
     @classmethod
     def of(cls, tensors: Sequence[Tensor], blocks: int) -> Activations:
-        """The inverse of `flat`, of a stack of so many blocks."""
+        """Undo `flat`, for a stack with this many residual blocks."""
         image, taps, *rest = tensors
         outputs, of_norms = rest[:blocks], rest[blocks:]
         size = len(Normed._fields)
@@ -211,7 +210,7 @@ def _forward(
     Args:
         x: [N, C_in, H, W].
         weights: The stack's.
-        keep: Whether gradients are to follow.
+        keep: Whether gradients follow.
 
     Returns:
         [N, C, (H + 1) / 2, (W + 1) / 2], and what `_backward` needs.
@@ -232,7 +231,7 @@ def _forward(
             normed1 = kernels.normalise(y0, moments, norm1)
             y1 = _convolved(normed1.y, filters1)
             y, moments = kernels.positive_added(y1, y)
-            if keep:  # else their memory is free for the next
+            if keep:  # else their memory is free for reuse
                 norms += [normed0, normed1]
                 outputs.append(y1)
         return y, Activations(x, taps, outputs, norms) if keep else None
@@ -244,15 +243,15 @@ def _backward(
     """Compute a stack's gradients.
 
     Args:
-        dy: [N, C, H / 2, W / 2], of the output.
-        kept: Of the forward pass.
-        weights: Those it went through.
+        dy: [N, C, H / 2, W / 2], gradient of the output.
+        kept: From the forward pass.
+        weights: Those of the forward pass.
         needs_dx: Whether the gradient of the input is wanted.
 
     Returns:
         That gradient, and those of the parameters: filters and bias of the first convolution,
         weight and bias of its norm, of the norm after the pool, then norm and filters of each
-        convolution in the blocks. None is for what there is not.
+        convolution in the blocks. Absent ones are None.
     """
     with torch.cuda.device(dy.device):
         kernels = _Kernels(dy.device, dy.dtype)
@@ -283,7 +282,7 @@ def _backward(
 
 
 class _Kernels:
-    """`cuda.cu` on tensors."""
+    """The kernels of `cuda.cu`, called with tensors."""
 
     def __init__(self, device: torch.device, dtype: torch.dtype) -> None:
         loaded = program(device, dtype)
@@ -295,11 +294,11 @@ class _Kernels:
         return self._positive(x, None, None, relu=False)
 
     def positive_(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """ReLU in place, and the moments afterwards."""
+        """Apply a ReLU in place; return the result and its moments."""
         return x, self._positive(x, None, x, relu=True)
 
     def positive_added(self, x: Tensor, skip: Tensor) -> tuple[Tensor, Tensor]:
-        """The sum of positive parts and `skip`, and its moments."""
+        """Return the sum of the positive part and `skip`, and its moments."""
         y = torch.empty_like(x)
         return y, self._positive(x, skip, y, relu=True)
 
@@ -310,7 +309,7 @@ class _Kernels:
         return moments_np3
 
     def pool(self, x: Tensor, keep: bool) -> tuple[Tensor, Tensor, Tensor]:
-        """Max pool and ReLU; taps [N, H / 2, W / 2, C] (none unless `keep`); moments."""
+        """Return max pool and ReLU; taps [N, H / 2, W / 2, C] (empty unless `keep`); moments."""
         frames, channels, height, width = x.shape
         rows, columns = (height + 1) // 2, (width + 1) // 2
         y = torch.empty(
@@ -327,7 +326,7 @@ class _Kernels:
         return y, taps, moments_np3
 
     def normalise(self, x: Tensor, moments_np3: Tensor, norm: Norm) -> Normed:
-        """Group norm of an input whose moments are known."""
+        """Apply a group norm to an input whose moments are known."""
         y, stats_n2 = torch.empty_like(x), _numbers(x, len(x), 2)
         arguments = x, moments_np3, norm.weight, norm.bias, y, stats_n2
         self._program.launch("normalise", len(x), *arguments, _vectors(x), _groups(x), norm.epsilon)
@@ -342,7 +341,7 @@ class _Kernels:
         relu: bool = False,
         skip: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Gradients of the input (through the ReLU before it), of the weight and of the bias."""
+        """Return the gradients of input (through a ReLU before it if `relu`), weight and bias."""
         x, stats_n2, _ = normed
         dy = _channels_last(dy)
         frames, channels, height, width = x.shape
@@ -360,13 +359,13 @@ class _Kernels:
         return dx, dweight, dbias
 
     def positive_backward(self, dy: Tensor, x: Tensor) -> Tensor:
-        """Gradient of a ReLU's input `x`."""
+        """Return the gradient of a ReLU's input `x`."""
         dx = torch.empty_like(x)
         self._program.launch("positive_backward", len(x), dy, x, dx, _vectors(x))
         return dx
 
     def pool_backward(self, dy: Tensor, taps: Tensor, image: Tensor) -> Tensor:
-        """Gradient of the pool's input, which has the sides of `image`."""
+        """Return the gradient of the pool's input, which has the sides of `image`."""
         frames, channels, height, width = len(dy), dy.shape[1], *image.shape[2:]
         dx = torch.empty(
             (frames, channels, height, width),
@@ -379,14 +378,13 @@ class _Kernels:
 
 
 def _convolved(x: Tensor, filters: Tensor, bias: Tensor | None = None) -> Tensor:
-    """3x3, of the same size."""
     return _channels_last(torch.nn.functional.conv2d(x, filters, bias, padding=1))
 
 
 def _convolution_gradients(
     dy: Tensor, x: Tensor, filters: Tensor, *, needs_dx: bool = True, has_bias: bool = False
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Of input (if needed), filters and bias (if there is one); the latter two float32."""
+    """Gradients of input (if needed), filters and bias (if any), the latter two in float32."""
     dx, dfilters, dbias = torch.ops.aten.convolution_backward(
         dy,
         x,
@@ -410,7 +408,7 @@ def _numbers(beside: Tensor, *shape: int) -> Tensor:
 
 
 def _vectors(x: Tensor) -> int:
-    """Of a frame."""
+    """Vectors of a frame."""
     return x[0].numel() * x.element_size() // BYTES
 
 
@@ -436,10 +434,10 @@ class Program:
     """The kernels for images of one dtype, loaded on one device."""
 
     def __init__(self, device: torch.device, dtype: torch.dtype) -> None:
-        """Compile them, which takes a second.
+        """Compile and load the kernels, which takes a second.
 
         Raises:
-            OSError: If there is no NVRTC, or it or the driver refuses.
+            OSError: There is no NVRTC, or it or the driver reports an error.
         """
         self._library = _library()
         with torch.cuda.device(device):
@@ -453,14 +451,14 @@ class Program:
         """Run a kernel on the current stream of the device, which must be the current one.
 
         Args:
-            name: Of the kernel.
-            frames: `blockIdx.x` goes through them.
-            *arguments: Of the kernel: tensors without gaps, None for no tensor, int, and float
-                for float32.
-            parts: `blockIdx.y` goes through them.
+            name: The kernel's name.
+            frames: The range of `blockIdx.x`.
+            *arguments: The kernel's arguments: contiguous tensors, None for no tensor, int, and
+                float for float32.
+            parts: The range of `blockIdx.y`.
 
         Raises:
-            OSError: If the driver refuses.
+            OSError: The driver reports an error.
         """
         values = [_argument(argument) for argument in arguments]
         addresses = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
@@ -489,7 +487,7 @@ class Program:
 
 @cache
 def program(device: torch.device, dtype: torch.dtype) -> Program | None:
-    """The kernels on a device, compiled at the first call; None where they cannot be."""
+    """Return the kernels on a device, compiled at the first call; None if that fails."""
     try:
         return Program(device, dtype)
     except OSError as error:
@@ -509,13 +507,13 @@ def _argument(argument: Argument) -> ctypes._SimpleCData[Any]:
 
 @cache
 def _library() -> ctypes.CDLL:
-    """The library of torch's own that needs NVRTC and the driver: it finds both, and shows both.
+    """Load torch's own library that depends on NVRTC and the driver: it finds and exposes both.
 
     Raises:
-        OSError: If it is not there, or the GPU is not NVIDIA's.
+        OSError: It is not there, or torch is built for AMD's GPUs.
     """
     if torch.version.hip is not None:
-        raise OSError("they are for NVIDIA's GPUs, and this torch is built for AMD's.")
+        raise OSError("the kernels are for NVIDIA's GPUs, but this torch is built for AMD's.")
     folder = Path(torch.__file__).parent / "lib"
     names = ("libcaffe2_nvrtc.so", "caffe2_nvrtc.dll")
     for path in (folder / name for name in names):
@@ -527,10 +525,10 @@ def _library() -> ctypes.CDLL:
 def _compiled(
     library: ctypes.CDLL, device: torch.device, defines: tuple[bytes, ...]
 ) -> ctypes.Array[ctypes.c_char]:
-    """Machine code for the device.
+    """Compile the kernels to machine code for the device.
 
     Raises:
-        OSError: With NVRTC's log.
+        OSError: Compilation fails; contains NVRTC's log.
     """
     source = files(__package__).joinpath("cuda.cu").read_bytes()
     major, minor = torch.cuda.get_device_capability(device)

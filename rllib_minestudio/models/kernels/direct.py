@@ -1,14 +1,13 @@
-"""Stacks of few channels, computed by their definition, in numba; knows no torch.
+"""Stacks of few channels, computed by their definition, in numba and without torch.
 
 A convolution of 8 to 16 channels is too small for the libraries: moving its numbers between layers
-takes longer than multiplying them. Here a thread takes one frame through a whole stack: norms,
-ReLUs, residuals and the pool find the frame's numbers in the cache, and what is left is the sums of
-products, at most of what a core can do.
+takes longer than multiplying them. Here a thread takes one frame through a whole stack. Norms,
+ReLUs, residuals and the pool find the frame's numbers in the cache; the sums of products remain,
+which run near a core's peak.
 
 A stack is `engines.ConvolutionStack`: [norm] -> convolution -> max pool and ReLU -> norm ->
-residual blocks of twice norm -> convolution -> ReLU. Below, convolution 0 is the one before the
-pool, and the others are counted on; norm i precedes convolution i, but norm `NORM_OF_POOL` follows
-the pool.
+residual blocks, each norm -> convolution -> ReLU twice. Convolution 0 precedes the pool, and the
+others are numbered on from it. Norm i precedes convolution i; norm `NORM_OF_POOL` follows the pool.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ from rllib_minestudio.models.kernels.machine_code import take_ticket
 from rllib_minestudio.models.kernels.vectors import LANES, load, store, zeros
 
 # ---------------------------------------------------------------------------- sizes
-# What forward and backward passes agree on: sizes, and where which numbers are kept.
+# Shared by forward and backward passes: sizes, and where numbers are kept.
 
 BLOCKS = 2
 """Residual blocks."""
@@ -66,10 +65,10 @@ class StackShape(NamedTuple):
 
 @numba.njit
 def count_parameters(channels_in: int, channels: int) -> int:
-    """Of a stack, in this order.
+    """Return the number of a stack's parameters.
 
-    Filters, a bias per channel (of convolution 0; perhaps zeros), norm 0, norm `NORM_OF_POOL`,
-    then per further convolution its norm and its filters.
+    Their order is: filters, a bias per channel (of convolution 0; possibly zeros), norm 0, norm
+    `NORM_OF_POOL`, then for each further convolution its norm and its filters.
     """
     first = channels_in * channels * TAPS + 3 * channels + 2 * channels_in
     return first + 2 * BLOCKS * (2 * channels + channels * channels * TAPS)
@@ -103,15 +102,15 @@ def norm_at(norm: int, channels_in: int, channels: int) -> int:
 
 @numba.njit
 def kept_size(sizes: Any) -> int:
-    """How many numbers a frame's forward pass keeps for the backward pass: see `kept`."""
+    """The number of values a frame's forward pass keeps for the backward pass; see `kept`."""
     _, height, width, _, channels = sizes
-    # A pool may run on by a vector.
+    # A pool may write one vector too many.
     return CONVOLUTIONS * channels * span_of(height // 2, width // 2) + LANES
 
 
 @numba.njit
 def kept(values: Any, frame: int, convolution: int, sizes: Any) -> Any:
-    """Return the `Channels` of a convolution's result; of convolution 0, the pooled one."""
+    """Return the `Channels` of a convolution's result; for convolution 0, the pooled one."""
     _, height, width, _, channels = sizes
     span = span_of(height // 2, width // 2)
     return Channels(values, frame * kept_size(sizes) + convolution * channels * span, span)
@@ -119,16 +118,16 @@ def kept(values: Any, frame: int, convolution: int, sizes: Any) -> Any:
 
 @numba.njit
 def taps_size(sizes: Any) -> int:
-    """How many numbers a frame's pool keeps for the backward pass."""
+    """The number of values a frame's pool keeps for the backward pass."""
     _, height, width, _, channels = sizes
-    # Pools may run on by a vector, and their gradients look one row further.
+    # Pools may write one vector too many, and their gradients read one row further.
     return channels * span_of(height // 2, width // 2) + width // 2 + 1 + 2 * LANES
 
 
 # ---------------------------------------------------------------------------- forward
 # Several threads may call the kernel at the same time with the same arguments: they share the
-# frames by the tickets in `words` (`take_ticket`). A frame's numbers are the same whoever
-# computes it and whatever other frames there are.
+# frames by the tickets in `words` (`take_ticket`). A frame's numbers depend neither on the thread
+# that computes it nor on other frames.
 
 
 @numba.njit
@@ -146,7 +145,7 @@ def forward(
     """Compute a stack's output.
 
     Args:
-        words: Of the call.
+        words: The call's words.
         image: [frames * height * width * channels_in] uint8, which is not normalised; or empty.
         x: [frames * channels_in * height * width] float32, unless there is an image.
         parameters: float32, in the order of `count_parameters`, then the norms' epsilon.
@@ -209,7 +208,7 @@ def forward(
 
 @numba.njit
 def add(source: Any, out: Any, channels: int, planes: Any) -> None:
-    """Add planes to others."""
+    """Add planes of `source` to those of `out`."""
     values, first, stride = source
     sums, out_first, out_stride = out
     for channel in range(channels):
@@ -220,27 +219,25 @@ def add(source: Any, out: Any, channels: int, planes: Any) -> None:
 
 @numba.njit
 def _note(facts: Any, norm: int, found: Any) -> Any:
-    """Keep what `moments` found of a norm's input."""
+    """Store the moments of a norm's input, and return them."""
     facts[2 * norm], facts[2 * norm + 1] = found
     return found
 
 
 # ---------------------------------------------------------------------------- backward
-# Gradients of parameters are sums over frames.
-#
-# Frames are divided into shares whose number depends on nothing but that of the frames. A share's
-# sums are computed by one thread, in the frames' order, so that gradients do not depend on how many
-# threads there are.
+# Gradients of parameters are sums over frames. Frames are divided into shares, whose number depends
+# only on the number of frames. One thread computes a share's sums, in the frames' order, so that
+# gradients do not depend on the number of threads.
 
 
 class Work(NamedTuple):
-    """Room for the numbers of one frame; of the pooled size unless something else is said."""
+    """Buffers for the numbers of one frame, of the pooled size unless stated otherwise."""
 
     slope: Any
-    """`Channels` of the gradient that runs back along the residual blocks."""
+    """`Channels` of the gradient that flows back through the residual blocks."""
 
     inputs: Any
-    """[BLOCKS] `Channels`: what goes into each block."""
+    """[BLOCKS] `Channels`: the input of each block."""
 
     normal: Any
     """`Channels` with a border of a convolution's normalised input."""
@@ -252,13 +249,13 @@ class Work(NamedTuple):
     """`Channels` of the gradient of a norm's output."""
 
     slopes: Any
-    """[channels + 2], of `norm_slopes`."""
+    """[channels + 2], from `norm_slopes`."""
 
     none: Any
     """[channels] zeros, in place of a bias."""
 
     sums: Any
-    """Gradients of all filters, lane by lane, of the share so far."""
+    """Gradients of all filters over the share so far, lane by lane."""
 
     pooled_slope: Any
     """`Channels` with a border of the gradient of the pool's output."""
@@ -278,7 +275,7 @@ class Work(NamedTuple):
 
 @numba.njit
 def make_work(channels_in: int, channels: int, whole: Any, halved: Any) -> Any:
-    """Make room for one thread."""
+    """Allocate the buffers of one thread."""
     widest = max(channels, channels_in)
     filters = (channels_in + (CONVOLUTIONS - 1) * channels) * channels
     return Work(
@@ -316,12 +313,11 @@ def backward(
     """Compute a stack's gradients.
 
     Args:
-        words: Of the call.
-        image: As `forward` had it.
+        words: The call's words.
+        image: As in `forward`.
         x: Likewise.
         parameters: Likewise.
-        turned: As `parameters`, with filters that lead from gradients of outputs to gradients of
-            inputs.
+        turned: As `parameters`, with filters that map gradients of outputs to gradients of inputs.
         kept_values: From `forward`.
         taps: Likewise.
         statistics: Likewise.
@@ -372,7 +368,7 @@ def _pool(
     whole: Any,
     halved: Any,
 ) -> None:
-    """Run back through the norm after the pool, and the pool; fills `work.whole_slope`."""
+    """Propagate back through the norm after the pool and the pool, to `work.whole_slope`."""
     _, _, _, channels_in, channels = sizes
     pooled = kept(kept_values, frame, 0, sizes)
     _norm(
@@ -398,7 +394,7 @@ def _first_convolution(
     channels: int,
     planes: Any,
 ) -> None:
-    """Run back through the first convolution and its norm, to `dx` if that is asked for."""
+    """Propagate back through the first convolution and its norm, to `dx` if that is not empty."""
     read_dense(x, frame, work.raw, channels_in, planes)
     statistics, at = (facts[0], facts[1]), norm_at(0, channels_in, channels)
     normalise(work.raw, channels_in, planes, statistics, parameters, at, work.read)
@@ -429,7 +425,7 @@ def _blocks(
     sizes: Any,
     planes: Any,
 ) -> None:
-    """Run back through the residual blocks; `work.slope` becomes the gradient before them."""
+    """Propagate `work.slope` back through the residual blocks, in place."""
     _, _, _, channels_in, channels = sizes
     pooled = kept(kept_values, frame, 0, sizes)
     of_pool = facts[2 * NORM_OF_POOL], facts[2 * NORM_OF_POOL + 1]
@@ -478,7 +474,7 @@ def _norm(
     channels_in: int,
     channels_out: int,
 ) -> None:
-    """`norm_slopes` of one of the stack's norms."""
+    """Call `norm_slopes` for one of the stack's norms."""
     at = norm_at(number, channels_in, channels_out)
     statistics = facts[2 * number], facts[2 * number + 1]
     norm_slopes(
@@ -507,7 +503,7 @@ def _collect(sums: Any, found: Any, channels_in: int, channels: int) -> None:
 
 @numba.njit
 def _gate(source: Any, gradient: Any, channels: int, planes: Any, out: Any) -> None:
-    """Hand gradients on where a ReLU's output is positive, and 0 elsewhere."""
+    """Pass gradients on where a ReLU's output is positive, and 0 elsewhere."""
     values, first, stride = source
     given, given_first, given_stride = gradient
     gated, out_first, out_stride = out

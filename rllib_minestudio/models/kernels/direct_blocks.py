@@ -1,7 +1,7 @@
-"""What `direct` asks of a processor, as instructions of numba's: sums, masks, orders of lanes.
+"""Instructions of `direct` as numba intrinsics: sums of products, masks, shuffles of lanes.
 
-Nearly all of the time goes into two sums of products, which hold a block of sums in registers. An
-index into padded planes is that of a pixel in the first plane; `direct_layers` explains them.
+Nearly all of the time goes into two sums of products, which keep a block of sums in registers. An
+index into padded planes (see `direct_layers`) is that of a pixel in the first plane.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from rllib_minestudio.models.kernels.vectors import (
 # ---------------------------------------------------------------------------- sums of products
 
 CHANNELS = 8 if LANES == 16 else 4
-"""Output channels that are computed at a time: with `VECTORS`, what the registers hold."""
+"""Output channels that are computed at a time; with `VECTORS`, they fill the registers."""
 
 VECTORS = 3
 """Vectors of pixels that `convolve_block` computes at a time."""
 
 BLOCK = VECTORS * LANES
-"""Pixels likewise."""
+"""Pixels that `convolve_block` computes at a time."""
 
 TAPS = 9
-"""Of a 3x3 filter, row by row."""
+"""Elements of a 3x3 filter, row by row."""
 
 INTS = ir.VectorType(ir.IntType(32), LANES)
 
@@ -62,19 +62,19 @@ def convolve_block(
     """Convolve `BLOCK` pixels of `CHANNELS` output channels.
 
     Args:
-        typing: Numba's, not passed by callers.
+        typing: Passed by numba, not by callers.
         image: float32, holds padded planes.
         image_at: Index of the first pixel.
-        image_strides: Of planes, and of rows.
+        image_strides: Strides of planes and of rows.
         filters: float32, holds [channels_in, 3, CHANNELS, 3]: filters' rows by output channel.
         filters_at: Index of its first element.
-        bias: float32, holds what the sums begin with.
-        bias_at: Index of that of the first output channel.
-        mask: int32, -1 for pixels and 0 for what lies between rows, where the result is to be 0.
+        bias: float32, holds the sums' initial values.
+        bias_at: Index of the first output channel's.
+        mask: int32, -1 for pixels and 0 between rows, where results are replaced by 0.
         mask_at: Index of the first pixel.
         out: float32, receives the sums.
         out_at: Index of the first pixel.
-        out_stride: Of planes.
+        out_stride: Stride of planes.
         channels_in: At least 1.
         relu: Whether negative results are replaced by 0.
     """
@@ -153,15 +153,15 @@ def correlate_block(
     """Add to the gradients of one row of filter taps, lane by lane.
 
     Args:
-        typing: Numba's, not passed by callers.
+        typing: Passed by numba, not by callers.
         image: float32, holds padded planes.
-        image_at: Index of the pixel that the first tap meets first.
+        image_at: Index of the first tap's first pixel.
         gradient: float32, holds the planes of the gradient of the output.
         gradient_at: Index of the first pixel.
-        gradient_stride: Of planes.
+        gradient_stride: Stride of planes.
         sums: float32, holds [CHANNELS, 3 taps, LANES].
         sums_at: Index of its first element.
-        vectors: Of pixels, at least 1.
+        vectors: Number of vectors of pixels, at least 1.
     """
     index = types.intp
     signature = types.void(image, index, gradient, index, index, sums, index, index)
@@ -238,7 +238,7 @@ def keep(builder: Any, value: Any, mask: Any) -> Any:
 
 
 # ---------------------------------------------------------------------------- lanes
-# What is done to vectors besides `vectors`: masks, choices, and orders of lanes.
+# Masks, choices and shuffles, in addition to the operations in `vectors`.
 
 COLOURS = 3
 """Bytes of a pixel."""
@@ -274,7 +274,7 @@ def filled(typing: Any, value: Any) -> Any:
 
 @intrinsic
 def masked(typing: Any, vector: Any, mask: Any, index: Any) -> Any:
-    """Return the numbers for which `mask[index : index + LANES]` is -1, else (at 0) zeros."""
+    """Return the numbers where `mask[index : index + LANES]` is -1, and 0 where it is 0."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         vector, mask, index = arguments
@@ -286,7 +286,7 @@ def masked(typing: Any, vector: Any, mask: Any, index: Any) -> Any:
 
 @intrinsic
 def where_greater(typing: Any, left: Any, right: Any, yes: Any, no: Any) -> Any:
-    """Return `yes if left > right else no` by lane; NaN is greater than all, and less."""
+    """Return `yes if left > right else no` by lane; a comparison with NaN is true."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         left, right, yes, no = arguments
@@ -308,7 +308,7 @@ def where_equal(typing: Any, left: Any, right: Any, yes: Any) -> Any:
 
 
 def _order(lanes: list[int]) -> Callable[..., Any]:
-    """An instruction that picks lanes of two vectors, the second's counted on."""
+    """An instruction that picks lanes of two vectors, the second's numbered on from the first's."""
 
     @intrinsic
     def pick(typing: Any, low: Any, high: Any) -> Any:
@@ -321,21 +321,21 @@ def _order(lanes: list[int]) -> Callable[..., Any]:
 
 
 even = _order([2 * lane for lane in range(LANES)])
-"""Every second of two vectors' numbers, from the first."""
+"""The even lanes of two vectors."""
 
 odd = _order([2 * lane + 1 for lane in range(LANES)])
-"""Every second of two vectors' numbers, from the second."""
+"""The odd lanes of two vectors."""
 
 alternating_low = _order([lane // 2 + lane % 2 * LANES for lane in range(LANES)])
-"""The first halves of two vectors, taking turns."""
+"""The first halves of two vectors, interleaved."""
 
 alternating_high = _order([(lane + LANES) // 2 + lane % 2 * LANES for lane in range(LANES)])
-"""The second halves, likewise."""
+"""The second halves of two vectors, interleaved."""
 
 
 @intrinsic
 def total(typing: Any, vector: Any) -> Any:
-    """Return the sum of a vector's numbers: of halves, of their halves, and so on."""
+    """Return the sum of a vector's numbers, adding halves, then their halves, and so on."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         vector, width = arguments[0], LANES // 2

@@ -1,4 +1,4 @@
-"""The kernels in `direct` as machine code, which is called with addresses."""
+"""The kernels in `direct` as machine code, called with the addresses of arrays."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def forward(
     sizes: StackShape,
     threads: int,
 ) -> None:
-    """Call `direct.forward` with up to so many threads."""
+    """Call `direct.forward` in up to `threads` threads."""
     arguments = image, x, parameters, out, kept, taps, statistics, *sizes
     machine_code.run(CODE.addresses[_forward_code], arguments, min(threads, sizes.frames))
 
@@ -56,7 +56,7 @@ def backward(
     sizes: StackShape,
     threads: int,
 ) -> None:
-    """Call `direct.backward` with up to so many threads."""
+    """Call `direct.backward` in up to `threads` threads."""
     arrays = image, x, parameters, turned, kept, taps, statistics, dy, dx, gradients
     machine_code.run(
         CODE.addresses[_backward_code], (*arrays, *sizes), min(threads, count_shares(sizes.frames))
@@ -64,12 +64,12 @@ def backward(
 
 
 def count_shares(frames: int) -> int:
-    """Into how many shares `backward` should divide the frames."""
+    """Return the number of shares into which `backward` should divide the frames."""
     return max(1, min(frames // _FRAMES_PER_SHARE, _MOST_SHARES))
 
 
 # ---------------------------------------------------------------------------- machine code
-# The words of a call are its arguments in their order, from the second word on; arrays are two.
+# The words of a call are its arguments in order, from the second word on; arrays take two words.
 
 
 @numba.njit

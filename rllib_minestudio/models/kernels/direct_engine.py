@@ -1,9 +1,8 @@
-"""Stacks of few channels on CPUs, by the kernels in `direct`.
+"""The engine for stacks of few channels on CPUs, by the kernels in `direct`.
 
-Sums are float32 whatever the network's precision: the kernels are faster than torch is in either.
-They run in another order than torch's, so a ReLU or a pool may decide otherwise where it is a
-matter of the last bit; outputs and gradients belong together nevertheless, because both are the
-kernels'.
+Sums are float32 whatever the network's precision: the kernels are faster than torch in either.
+Their order differs from torch's, so the last bit may decide a ReLU or a pool differently. Outputs
+and gradients are consistent nevertheless, because both come from the kernels.
 """
 
 from __future__ import annotations
@@ -27,49 +26,49 @@ from rllib_minestudio.models.kernels.engines import (
 )
 
 CHANNELS = (8, 16, 24)
-"""Of stacks that are computed frame by frame; more are worth a library's overhead."""
+"""Channels of stacks that are computed frame by frame; more are worth a library's overhead."""
 
 
 class DirectWeights(NamedTuple):
     """A stack's parameters, laid out as the kernels read them."""
 
     values: Tensor
-    """In the order of `direct.count_parameters`, and the epsilon of the norms."""
+    """In the order of `direct.count_parameters`, then the norms' epsilon."""
 
     channels: int
-    """Out."""
+    """Output channels."""
 
 
 class Direct(EngineWithGradients):
-    """Reads [N, H, W, 3] uint8 where the first convolution has no norm; sides are even."""
+    """Whole stacks of even sides; without a first norm, images are [N, H, W, 3] uint8."""
 
     name = "direct"
     by_numba = True
     reads_bytes = True
 
     def why_not(self, work: ConvolutionStack) -> str:
-        """Ask for few channels, in whole blocks."""
+        """Return a reason unless there are few channels, in whole blocks."""
         channels_in, channels = work.channels
         if work.device.type != "cpu":
             return "it is for CPUs"
         if work.weight_dtype != torch.float32:
-            return f"weights are to be float32, not {work.weight_dtype}"
+            return f"weights must be float32, not {work.weight_dtype}"
         if channels_in not in (COLOURS, *CHANNELS) or channels not in CHANNELS:
-            return f"channels are to be among {CHANNELS}"
+            return f"channels must be among {CHANNELS}"
         return ""
 
     def is_fast(self, work: ConvolutionStack, processor: Processor) -> bool:
-        """Wherever the kernels have their instruction."""
+        """Whether the processor has the kernels' instruction."""
         return processor.lanes > 0
 
     def is_ready(self, work: ConvolutionStack) -> bool:
-        """Compile them once per machine."""
+        """Compile the kernels once per machine."""
         return is_compiled(_kernels().CODE)
 
     def pack(
         self, layer: ConvolutionLayer, dtype: torch.dtype, input_scale: float = 1.0
     ) -> DirectWeights:
-        """Copy the weights, to float32."""
+        """Copy the weights, in float32."""
         return _packed(layer, _blocked)
 
     @torch.no_grad()
@@ -78,7 +77,7 @@ class Direct(EngineWithGradients):
         return _forward(self.as_read(x, torch.float32), packed)
 
     def as_read(self, x: Tensor, dtype: torch.dtype) -> Tensor:
-        """Bytes, or float32 numbers, without gaps."""
+        """Return contiguous bytes or float32 numbers."""
         return (x if x.dtype == torch.uint8 else x.float()).contiguous()
 
     def forward_keeping(self, x: Tensor, layer: ConvolutionLayer) -> tuple[Tensor, Kept]:
@@ -95,7 +94,7 @@ class Direct(EngineWithGradients):
     def backward(
         self, dy: Tensor, kept: Kept, layer: ConvolutionLayer, needs_dx: bool, needs_weights: bool
     ) -> tuple[Tensor | None, Sequence[Tensor | None]]:
-        """Those of all weights come in one pass, whichever are needed."""
+        """Compute all weights' gradients in one pass, whichever are needed."""
         x, values, *of_layers = (each for each in kept.tensors if each is not None)
         kernels, dy = _kernels(), dy.contiguous()
         sizes = _sizes(x, DirectWeights(values, dy.shape[1]))
@@ -138,14 +137,14 @@ def _blocked(filters: Tensor) -> Tensor:
 
 
 def _unblocked(values: Tensor, shape: torch.Size) -> Tensor:
-    """The inverse."""
+    """The inverse of `_blocked`."""
     block = _kernels().CHANNELS
     parts = values.view(shape[0] // block, shape[1], 3, block, 3)
     return parts.permute(0, 3, 1, 2, 4).reshape(shape)
 
 
 def _turned(filters: Tensor) -> Tensor:
-    """The filters that lead from gradients of outputs to gradients of inputs, blocked."""
+    """The filters that map gradients of outputs to gradients of inputs, blocked."""
     if filters.shape[1] == COLOURS:
         return torch.zeros(filters.numel())  # images need no gradient
     return _blocked(filters.transpose(0, 1).flip(2, 3))
@@ -154,13 +153,12 @@ def _turned(filters: Tensor) -> Tensor:
 def _empty(size: int, dtype: type[np.generic]) -> Tensor:
     """Allocate as NumPy does: in huge pages, where Linux has them.
 
-    To get these numbers' memory in small pages takes longer than to compute them.
+    Getting these numbers' memory in small pages would take longer than computing them.
     """
     return torch.from_numpy(np.empty(size, dtype))
 
 
 def _split(gradient: Tensor, layer: ConvolutionLayer, sizes: Any) -> Iterator[Tensor | None]:
-    """The gradient of each parameter."""
     lacking = (0, sizes.channels, sizes.channels_in, sizes.channels_in)
     for number, parameter in enumerate(layer.parameters):
         size = lacking[number] if parameter is None else parameter.numel()
@@ -192,23 +190,23 @@ def _sizes(x: Tensor, packed: DirectWeights) -> Any:
     else:
         frames, channels_in, height, width = x.shape
     if height % 2 or width % 2:
-        raise ValueError(f"Images have even sides here, but these are {height} x {width}.")
+        raise ValueError(f"Images must have even sides, but these are {height} x {width}.")
     return _kernels().StackShape(frames, height, width, channels_in, packed.channels)
 
 
 def _images(x: Tensor) -> tuple[Any, Any]:
-    """Bytes and numbers as the kernels take them: the one or the other."""
+    """The image as bytes and as numbers, of which one is `NOTHING`."""
     array, nothing = _array(x), _kernels().NOTHING
     return (array, nothing) if x.dtype == torch.uint8 else (nothing, array)
 
 
 def _array(x: Tensor) -> Any:
-    """The numbers as the kernels take them; `x` has to stay, and has no gaps."""
+    """A contiguous tensor as the kernels take it; the caller keeps `x` alive."""
     return _kernels().Array(x.data_ptr(), x.numel())
 
 
 def _kernels() -> ModuleType:
-    """Import them, late because they bring the compiler."""
+    """Import the kernels late, because that imports the compiler."""
     from rllib_minestudio.models.kernels import direct_calls
 
     return direct_calls

@@ -1,17 +1,16 @@
 """The layers of a stack, for one frame: convolutions, norms and pools, and their gradients.
 
-While they are computed, the frame lies in memory as one plane per channel. A plane has the pixels
-row by row, and a zero after each row. Between zeros enough for a row and a pixel, before and after,
-that is all the border that a 3x3 filter reaches into: what lies left of a row is the zero after the
-one above it. For 2 x 3 pixels p::
+A frame is stored as one plane per channel. A plane holds the pixels row by row, with a zero after
+each row. With zeros for a row and a pixel before and after, this is all the border that a 3x3
+filter needs: to the left of a row it finds the zero after the row above. For 2 x 3 pixels p::
 
     0 0 0 0 0 | p p p 0 p p p 0 ... | 0 0 0 0 0 ...
     lead      | span                | tail
 
-A filter's taps are then nine constant distances whatever the width is, and vectors of pixels run
-from one row into the next. What is computed for the zeros after rows is masked.
+A filter's taps are then at nine constant distances whatever the width is, and vectors of pixels run
+from one row into the next. Results for the zeros after rows are masked.
 
-Planes without lead and tail are used where only pixels of the same place meet.
+Planes without lead and tail are used where only pixels at the same position are combined.
 """
 
 from __future__ import annotations
@@ -45,18 +44,18 @@ from rllib_minestudio.models.kernels.vectors import LANES, load, store, zeros
 
 
 class Planes(NamedTuple):
-    """Where pixels are in a plane of height x width."""
+    """The layout of a plane of height x width pixels."""
 
     height: int
     width: int
     row: int
-    """From a pixel to the one below."""
+    """Distance from a pixel to the one below."""
 
     span: int
-    """From the first pixel to the end of the last row, in whole blocks."""
+    """Length from the first pixel to the end of the last row, rounded up to whole blocks."""
 
     vectors: int
-    """Likewise, in whole vectors."""
+    """The number of vectors from the first pixel to the end of the last row."""
 
     lead: int
     """Zeros before the first pixel, in planes that have a border."""
@@ -65,7 +64,7 @@ class Planes(NamedTuple):
     """Length of a plane that has a border."""
 
     mask: Any
-    """[span] int32: -1 for pixels, 0 for what lies between and after them."""
+    """[span] int32: -1 for pixels, 0 between and after them."""
 
 
 class Channels(NamedTuple):
@@ -76,7 +75,7 @@ class Channels(NamedTuple):
     """Index of the first pixel of the first channel."""
 
     stride: int
-    """From a channel to the next."""
+    """Distance from a channel to the next."""
 
 
 @numba.njit
@@ -96,7 +95,7 @@ def planes_of(height: int, width: int) -> Any:
     row = width + 1
     span = span_of(height, width)
     lead = _rounded_up(row + 1, LANES)
-    # Pools read pairs of vectors from a pixel on.
+    # Pools read pairs of vectors that start at a pixel.
     tail = _rounded_up(row + 1 + 2 * LANES, LANES)
     mask = np.zeros(span, np.int32)
     for y in range(height):
@@ -118,7 +117,7 @@ def bare(channels: int, planes: Any) -> Any:
 
 
 # ---------------------------------------------------------------------------- frames
-# Arrays are taken out of tuples before the loops: numba counts references where that is done.
+# Arrays are taken out of tuples before the loops, because numba counts references there.
 
 
 @numba.njit
@@ -178,7 +177,7 @@ def write_dense(source: Any, image: Any, frame: int, channels: int, planes: Any)
 # ---------------------------------------------------------------------------- convolutions
 
 _STRETCH = 72
-"""Vectors of pixels whose gradients are taken together: these stay in the L1 cache."""
+"""Vectors of pixels whose gradients are processed together, so that they stay in the L1 cache."""
 
 
 @numba.njit
@@ -194,11 +193,11 @@ def convolve(
     out: Any,
     channels_out: int,
 ) -> None:
-    """Convolve a frame; what lies between pixels becomes 0.
+    """Convolve a frame; the result is 0 between pixels.
 
     Args:
         source: `Channels` with a border.
-        channels_in: How many.
+        channels_in: Their number.
         planes: `Planes` of both.
         parameters: float32, holds [channels_out / CHANNELS, channels_in, 3, CHANNELS, 3]: filters'
             rows by output channel.
@@ -207,7 +206,7 @@ def convolve(
         bias_at: Index of the first.
         relu: Whether negative results are replaced by 0.
         out: `Channels`.
-        channels_out: How many, a multiple of `CHANNELS`.
+        channels_out: Their number, a multiple of `CHANNELS`.
     """
     values, first, stride = source
     convolved, out_first, out_stride = out
@@ -237,10 +236,10 @@ def correlate(
 
     Args:
         source: `Channels` with a border, of the convolution's input.
-        channels_in: How many.
+        channels_in: Their number.
         planes: `Planes` of both.
         gradient: `Channels` of its output's gradient, zero between pixels.
-        channels_out: How many, a multiple of `CHANNELS`.
+        channels_out: Their number, a multiple of `CHANNELS`.
         sums: float32, holds [channels_out / CHANNELS, channels_in, 3, CHANNELS, 3, LANES].
         sums_at: Index of the first.
     """
@@ -263,7 +262,7 @@ def correlate(
 
 @numba.njit
 def add_over_lanes(sums: Any, sums_at: int, count: int, out: Any, out_at: int) -> None:
-    """Add the lanes of each of so many sums to one number of `out`."""
+    """Add the lanes of each of `count` sums to one number of `out`."""
     for index in range(count):
         out[out_at + index] += total(load(sums, sums_at + index * LANES))
 
@@ -287,8 +286,8 @@ def add_over_pixels(gradient: Any, channels: int, planes: Any, out: Any, out_at:
 def moments(source: Any, channels: int, planes: Any, epsilon: float) -> Any:
     """Return a frame's mean, and one over its standard deviation; float32.
 
-    Squares are of distances from the mean of the first channel. That is off the mean by at most
-    sqrt(channels) standard deviations, so that nothing cancels.
+    Squares are of distances from the mean of the first channel, which differs from the mean by at
+    most sqrt(channels) standard deviations, so that nothing cancels.
     """
     values, first, stride = source
     mask, pixels = planes.mask, planes.height * planes.width
@@ -333,7 +332,7 @@ def normalise(
 
     Args:
         source: `Channels`.
-        channels: How many.
+        channels: Their number.
         planes: `Planes` of both.
         statistics: From `moments`.
         parameters: float32, holds the weights and the biases of the norm, one after the other.
@@ -366,20 +365,20 @@ def norm_slopes(
     gradients_at: int,
     slopes: Any,
 ) -> None:
-    """Find the gradients of a norm's parameters, and how to get that of its input.
+    """Compute the gradients of a norm's parameters, and the coefficients of its input's gradient.
 
-    With x the input, y' the gradient of the output, n numbers x^ normalised, and g the weights,
-    x' = s (g y' - mean(g y') - x^ mean(g y' x^)), where s is one over the deviation.
+    With x the input, x^ the normalised input, y' the gradient of the output, g the weights, and s
+    one over the standard deviation, x' = s (g y' - mean(g y') - x^ mean(g y' x^)).
 
     Args:
         source: `Channels` of the norm's input.
         gradient: `Channels` of its output's gradient, zero between pixels.
-        channels: How many.
+        channels: Their number.
         planes: `Planes` of both.
         statistics: From `moments`.
-        parameters: As `normalise` has it.
+        parameters: As in `normalise`.
         norm_at: Likewise.
-        gradients: float32, has the gradients of the parameters added to it.
+        gradients: float32, to which the gradients of the parameters are added.
         gradients_at: Index of that of the first weight.
         slopes: [channels + 2] float32, receives a, b, c in x' = a[channel] y' + b x + c.
     """
@@ -412,7 +411,7 @@ def norm_slopes(
 def add_input_gradient(
     source: Any, gradient: Any, channels: int, planes: Any, slopes: Any, out: Any
 ) -> None:
-    """Add the gradient of a norm's input, by `slopes` from `norm_slopes`."""
+    """Add the gradient of a norm's input to `out`, by `slopes` from `norm_slopes`."""
     by_input, constant = slopes[channels], filled(slopes[channels + 1])
     values, first, stride = source
     given, given_first, given_stride = gradient
@@ -433,7 +432,7 @@ def add_input_gradient(
 def gated_input_gradient(
     source: Any, gradient: Any, channels: int, planes: Any, slopes: Any, out: Any
 ) -> None:
-    """Write that gradient where the norm's input, which a ReLU made, is positive; else 0."""
+    """Write a norm's input gradient where the input, a ReLU's output, is positive; else 0."""
     by_input, constant = slopes[channels], filled(slopes[channels + 1])
     values, first, stride = source
     given, given_first, given_stride = gradient
@@ -446,12 +445,12 @@ def gated_input_gradient(
             before = load(values, at + pixel)
             value = by_gradient * load(given, given_at + pixel)
             value = value + (by_input * before + constant)
-            # What lies between pixels is 0 in the input, so the gate closes there, too.
+            # The input is 0 between pixels, so the gate closes there, too.
             store(results, to + pixel, where_greater(before, zeros(), value, zeros()))
 
 
 # ---------------------------------------------------------------------------- pools
-# Max pools of 3x3 pixels around every second one, and the ReLU after them.
+# Max pools of 3x3 pixels around every second pixel, and the ReLU after them.
 
 _ONE, _TWO = np.float32(1), np.float32(2)
 
@@ -462,17 +461,16 @@ def pool(
 ) -> None:
     """Pool a frame.
 
-    Vectors may run on beyond the end of a row, and of `out`: what follows there must be written
-    later.
+    Vectors may overwrite what follows a row, and what follows `out`: it must be written later.
 
     Args:
         source: `Channels` with a border.
-        channels: How many.
+        channels: Their number.
         planes: `Planes` of `source`, of even height and width.
         halved: `Planes` of `out`.
         out: `Channels`; zeros are written between pixels.
-        taps: int16, bits of bfloat16: receives which of the nine pixels, row by row, was the first
-            largest one, or `TAPS` where none was positive; planes as those of `out`.
+        taps: int16, bits of bfloat16, in planes as those of `out`: receives the index of the first
+            largest of the nine pixels, row by row, or `TAPS` where none is positive.
         taps_at: Index of the first.
     """
     values, first, stride = source
@@ -511,13 +509,13 @@ def _larger(value: Any, largest: Any, number: Any, tap: Any) -> Any:
 def unpool(
     gradient: Any, taps: Any, taps_at: int, channels: int, planes: Any, halved: Any, out: Any
 ) -> None:
-    """Hand each gradient to the pixel that was the largest.
+    """Pass each gradient to the pixel that was the largest.
 
     Args:
         gradient: `Channels` with a border, of the pool's output.
         taps: From `pool`.
         taps_at: Index of the first.
-        channels: How many.
+        channels: Their number.
         planes: `Planes` of `out`.
         halved: `Planes` of `gradient`.
         out: `Channels` with a border.
@@ -555,7 +553,7 @@ def unpool(
 
 @numba.njit
 def _handed(gradient: Any, at: int, taps: Any, tap_at: int, number: int) -> Any:
-    """The gradients of those pooled pixels whose largest was at this tap."""
+    """The gradients of the pooled pixels whose largest pixel was at this tap."""
     return where_equal(load(taps, tap_at), filled(np.float32(number)), load(gradient, at))
 
 

@@ -1,16 +1,16 @@
-"""What computes convolutions, behind one interface: engines.
+"""Engines: the common interface of everything that computes convolutions.
 
-An engine computes one of two kinds of work: a stack of convolutions with all that lies between them
-(`ConvolutionStack`), or a single 3x3 convolution (`Convolution`). For either it says
+An engine computes one of two kinds of work: a stack of convolutions with everything between them
+(`ConvolutionStack`), or a single 3x3 convolution (`Convolution`). Its methods are
 
-    why_not     why this work is not for it, if it is not
-    is_fast     whether it is the fastest on a processor
-    is_ready    whether it can start, after compiling its kernels if need be
-    pack        how weights are laid out for it
+    why_not     why work does not suit it, if it does not
+    is_fast     whether it is worth using on a processor
+    is_ready    whether it can start, after compiling its kernels if necessary
+    pack        lays out weights
     forward     outputs, without gradients
-    compute     outputs of weights as they are now, with gradients where they are asked for
+    compute     outputs of the present weights, with gradients where needed
 
-and an `EngineWithGradients` does so by a pair of its own, `forward_keeping` and `backward`.
+An `EngineWithGradients` computes gradients by its own `forward_keeping` and `backward`.
 `convolutions` lists the engines and chooses among them.
 """
 
@@ -43,15 +43,14 @@ CPU = torch.device("cpu")
 
 @dataclass(frozen=True)
 class Processor:
-    """What a processor offers to a network.
+    """What engines need to know about a processor.
 
-    The number of cores is not among it: every engine shares its work among
-    `torch.get_num_threads()` threads.
+    Not the number of cores: every engine divides its work among `torch.get_num_threads()` threads.
     """
 
     lanes: int
-    """Floats in a vector of the kernels as numba compiles them (16 with AVX-512, 8 with AVX2 or on
-    ARM), 0 where it has no instruction that multiplies and adds."""
+    """Floats in a vector of the numba kernels (16 with AVX-512, 8 with AVX2 or on ARM); 0 without a
+    fused multiply-add instruction."""
 
     amx: bool
     """Whether torch's convolutions multiply bfloat16 in tiles, many times as fast as float32."""
@@ -63,14 +62,14 @@ class Processor:
     """Whether oneDNN computes in bfloat16."""
 
     def has_onednn_for(self, device: torch.device) -> bool:
-        """Whether weights on a device can be laid out for oneDNN, of a layer of any kind."""
+        """Whether weights of any layer on a device can be laid out for oneDNN."""
         return device.type == "cpu" and self.onednn
 
     def arithmetic(self, dtype: torch.dtype, device: torch.device) -> torch.dtype:
-        """Choose what torch computes in where the numbers between layers are of `dtype`.
+        """Return the dtype in which torch should compute between layers of `dtype`.
 
         Where oneDNN cannot multiply bfloat16, torch does it in plain loops, which take several
-        times as long as rounding what goes into and comes out of float32.
+        times as long as converting to float32 and back.
         """
         is_emulated = self.has_onednn_for(device) and not self.onednn_bfloat16
         return torch.float32 if is_emulated and dtype == torch.bfloat16 else dtype
@@ -78,11 +77,10 @@ class Processor:
 
 @cache
 def detected(with_kernels: bool) -> Processor:
-    """Return what is here.
+    """Return the processor of this machine.
 
     Args:
-        with_kernels: Whether to look at the kernels, too: that imports the compiler, which small
-            networks do not need. Otherwise `lanes` is 0.
+        with_kernels: Whether to detect `lanes`, which imports the compiler; otherwise it is 0.
     """
     lanes = 0
     if with_kernels:
@@ -108,40 +106,40 @@ class Convolution(NamedTuple):
     """In and out."""
 
     dtype: torch.dtype
-    """Of the images; that of the weights is `weight_dtype`."""
+    """The images' dtype."""
 
     weight_dtype: torch.dtype = torch.float32
     device: torch.device = CPU
     has_bias: bool = False
     pixels: int | None = None
-    """Of all frames together; None where weights are laid out once for many calls."""
+    """Pixels of all frames together; None where weights are laid out once for many calls."""
 
     has_gradients: bool = False
     """Whether gradients follow."""
 
     is_traced: bool = False
-    """Whether torch.compile is looking."""
+    """Whether torch.compile is tracing."""
 
 
 class ConvolutionStack(NamedTuple):
-    """[Norm] -> convolution -> max pool and ReLU -> norm -> blocks of norm -> convolution -> ReLU.
+    """[Norm] -> convolution -> max pool and ReLU -> norm -> residual blocks.
 
-    Two of the latter in a block, whose input is added to its output.
+    A block is norm -> convolution -> ReLU, twice; its input is added to its output.
     """
 
     channels: tuple[int, int]
-    """In and out; those of bytes are `COLOURS`."""
+    """In and out; images of bytes have `COLOURS`."""
 
     dtype: torch.dtype = torch.float32
-    """Of the images on a GPU."""
+    """The images' dtype on a GPU."""
 
     weight_dtype: torch.dtype = torch.float32
     device: torch.device = CPU
     frames: int | None = None
-    """None where weights are laid out once for many calls."""
+    """The number of frames; None where weights are laid out once for many calls."""
 
     is_traced: bool = False
-    """Whether torch.compile is looking."""
+    """Whether torch.compile is tracing."""
 
 
 Work = Convolution | ConvolutionStack
@@ -150,12 +148,12 @@ Parameters = Sequence[Tensor | None]
 
 
 class ConvolutionLayer(NamedTuple):
-    """The weights of some work, and what else its numbers depend on."""
+    """The weights of some work, and everything else that its results depend on."""
 
     parameters: Parameters
-    """Filters [C, C_in, 3, 3] and bias [C] of the (first) convolution, and perhaps weight and bias
-    of the norm before it; of a stack also those of the norm after the pool, then per further
-    convolution weight and bias of its norm, and its filters. None is for what there is not."""
+    """Filters [C, C_in, 3, 3] and bias [C] of the (first) convolution, then optionally weight and
+    bias of the norm before it. A stack adds those of the norm after the pool, then for each further
+    convolution the weight and bias of its norm, and its filters. Absent parameters are None."""
 
     epsilon: float = 0.0
     """What norms add to the variance."""
@@ -165,13 +163,13 @@ class ConvolutionLayer(NamedTuple):
 
     @property
     def filters(self) -> Tensor:
-        """Of the (first) convolution."""
+        """The filters of the (first) convolution."""
         first = self.parameters[0]
         assert first is not None
         return first
 
     def copied(self) -> ConvolutionLayer:
-        """The same with weights of its own."""
+        """Return a copy with its own weights."""
         copies = [None if each is None else each.detach().clone() for each in self.parameters]
         return self._replace(parameters=copies)
 
@@ -187,21 +185,21 @@ class Engine(ABC):
     """Whether its kernels are numba's, so that `Processor.lanes` matters."""
 
     reads_bytes = False
-    """Whether images may come as they are: [N, H, W, 3] uint8."""
+    """Whether images may be bytes, [N, H, W, 3] uint8."""
 
     def __repr__(self) -> str:
         return self.name
 
     @abstractmethod
     def why_not(self, work: Any) -> str:
-        """Return why this work is not for the engine on any processor; empty if it is for it."""
+        """Return why work does not suit the engine on any processor; empty if it does."""
 
     def is_fast(self, work: Any, processor: Processor) -> bool:
-        """Whether it is worth taking on a processor, for work that it suits."""
+        """Whether the engine is worth using on a processor, for work that suits it."""
         return True
 
     def is_ready(self, work: Any) -> bool:
-        """Whether it can start; kernels are compiled when they are asked for the first time."""
+        """Whether the engine can start; the first call compiles its kernels."""
         return True
 
     @abstractmethod
@@ -209,8 +207,8 @@ class Engine(ABC):
         """Lay weights out for many calls of `forward`.
 
         Args:
-            layer: The weights; what is already laid out as it should be is not copied.
-            dtype: Of the images between layers; engines that compute in another say so.
+            layer: The weights; those that are in the right layout already are not copied.
+            dtype: The dtype between layers; engines that compute in another one say so.
             input_scale: Multiplies the input, at no cost, where the (first) convolution has no
                 norm. An engine that reads bytes scales these itself.
         """
@@ -228,27 +226,27 @@ class Engine(ABC):
         """
 
     def compute(self, x: Tensor, layer: ConvolutionLayer, dtype: torch.dtype) -> Tensor:
-        """Compute outputs of weights as they are now; shapes are those of `forward`."""
+        """Compute outputs of the present weights; shapes are those of `forward`."""
         return self.forward(x, self.pack(layer, dtype))
 
 
 class Kept(NamedTuple):
-    """What gradients need of a forward pass, besides the parameters."""
+    """What gradients need from a forward pass, besides the parameters."""
 
     tensors: Sequence[Tensor | None]
     rest: Any = None
 
 
 class EngineWithGradients(Engine):
-    """An engine whose gradients are its own as well."""
+    """An engine that also computes gradients itself."""
 
     def as_read(self, x: Tensor, dtype: torch.dtype) -> Tensor:
-        """The images as the kernels read them; gradients go through this by torch's hands."""
+        """Return images as the kernels read them; torch differentiates this step."""
         return x
 
     @abstractmethod
     def forward_keeping(self, x: Tensor, layer: ConvolutionLayer) -> tuple[Tensor, Kept]:
-        """As `forward`, of weights as they are now, with all that `backward` needs.
+        """Compute outputs of the present weights, and keep what `backward` needs.
 
         Args:
             x: From `as_read`.
@@ -262,18 +260,18 @@ class EngineWithGradients(Engine):
         """Compute gradients.
 
         Args:
-            dy: Of the outputs.
+            dy: Gradient of the outputs.
             kept: From `forward_keeping`.
             layer: The weights, unchanged since.
             needs_dx: Whether the gradient of the input is wanted.
-            needs_weights: Whether that of any weight is.
+            needs_weights: Whether that of any weight is wanted.
 
         Returns:
             The gradient of the input, and that of each parameter.
         """
 
     def compute(self, x: Tensor, layer: ConvolutionLayer, dtype: torch.dtype) -> Tensor:
-        """As of any engine, with its own gradients where some are asked for."""
+        """Compute outputs of the present weights, with the engine's own gradients where needed."""
         tensors = (x, *(each for each in layer.parameters if each is not None))
         if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
             x = self.as_read(x, dtype)
@@ -314,11 +312,11 @@ class _Differentiable(torch.autograd.Function):
 
 @cache
 def is_compiled(code: MachineCode) -> bool:
-    """Compile kernels if that is to be done; False if they cannot be kept."""
+    """Compile kernels if necessary; return False if their code cannot be stored."""
     try:
         code.compile_once()
     except OSError as error:
-        _logger.warning("Convolutions stay slow: their code cannot be kept (%s).", error)
+        _logger.warning("Convolutions stay slow: their code cannot be stored (%s).", error)
         return False
     return True
 

@@ -1,9 +1,9 @@
-"""Kernels as machine code: compiled once for a machine, kept there, and run by a team of threads.
+"""Kernels as machine code: compiled once per machine, stored there, and run by a team of threads.
 
-The threads take numbers from a common counter, tickets, until the work is done. They are those of
-OpenMP's library where the process has loaded one, as torch does on Linux: its threads wait for
-torch's next operation anyway, while threads of one's own would have to be woken (20 to 100 us) and
-would compete with them for the cores.
+The threads take tickets, numbers from a shared counter, until the work is done. They are OpenMP's
+threads where the process has loaded its library, as torch does on Linux. Those wait for torch's
+next operation anyway, while other threads would have to be woken (20 to 100 us) and would compete
+with them for the cores.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _MARKER_NAME = "compiled"
 _REPORT_SECONDS = 30.0
 
 SIGNATURE = types.void(types.voidptr)
-"""Of code that a team can run; it receives the address of words."""
+"""The signature of code that a team can run: it receives the address of words."""
 
 
 class Array(NamedTuple):
-    """Contiguous numbers somewhere in memory, which the caller keeps there."""
+    """Contiguous numbers in memory, which the caller keeps alive."""
 
     address: int
     size: int
@@ -54,19 +54,19 @@ Argument = Array | int
 
 @numba.njit
 def words_at(address: Any, count: int) -> Any:
-    """Return the words of a call, an array of int64; the first is the team's."""
+    """Return the words of a call, an array of int64; the first is the team's ticket counter."""
     return numba.carray(address, count, np.int64)
 
 
 @numba.njit
 def array_at(words: Any, index: int, dtype: Any) -> Any:
-    """Return the array that `words[index]` and the next one stand for."""
+    """Return the array whose address and size are `words[index]` and the next word."""
     return numba.carray(_pointer(words[index]), words[index + 1], dtype)
 
 
 @intrinsic
 def take_ticket(typing: Any, words: Any) -> Any:
-    """Return 0, 1, 2, ...: each number to one thread only."""
+    """Return 0, 1, 2, ..., each number to only one thread."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         counter = context.make_array(signature.args[0])(context, builder, arguments[0]).data
@@ -87,12 +87,12 @@ def _pointer(typing: Any, address: Any) -> Any:
 
 
 def run(code: int, arguments: Sequence[Argument], threads: int) -> None:
-    """Let threads run the same code at the same time; returns when all are done.
+    """Run the same code in several threads; return when all are done.
 
     Args:
         code: Address of compiled code with `SIGNATURE`.
         arguments: Become its words, from the second on.
-        threads: Including this one; there may be fewer.
+        threads: Their number, including this one; there may be fewer.
     """
     words = [0]
     for argument in arguments:
@@ -110,7 +110,7 @@ def run(code: int, arguments: Sequence[Argument], threads: int) -> None:
 
 @cache
 def _openmp() -> Callable[[int, int, int, int], None] | None:
-    """GNU OpenMP's `GOMP_parallel`, if its library is loaded already; never loads a second."""
+    """Return GNU OpenMP's `GOMP_parallel` if its library is loaded already; never load a second."""
     if not hasattr(os, "RTLD_NOLOAD"):
         return None
     try:
@@ -132,7 +132,7 @@ def _function(code: int) -> Callable[[int], None]:
 
 
 def _run_in_pool(code: Callable[[int], None], words: int, threads: int) -> None:
-    """Run the code here and in threads of Python's."""
+    """Run the code here and in Python's threads."""
     futures = [_pool(os.getpid()).submit(code, words) for _ in range(threads - 1)]
     code(words)
     for future in futures:
@@ -158,7 +158,7 @@ class MachineCode:
 
         Args:
             what: Their name in messages.
-            modules: Their sources, besides the module that the functions are in.
+            modules: The modules whose code they use, besides their own.
             functions: Each takes the address of words.
         """
         own = functions[0].__code__.co_filename
@@ -171,7 +171,7 @@ class MachineCode:
 
     @cached_property
     def addresses(self) -> dict[Callable[[Any], None], int]:
-        """Of each function's machine code, which is loaded or made."""
+        """The address of each function's machine code, which is loaded or compiled."""
         return {
             function: machine_code.address_of(function, SIGNATURE, self.folder)
             for function in self._functions
@@ -182,14 +182,14 @@ class MachineCode:
         return (self.folder / _MARKER_NAME).exists()
 
     def compile_once(self, progress: Callable[[str], None] | None = None) -> None:
-        """Make sure that the functions are compiled; returns at once when they are.
+        """Compile the functions unless that has been done.
 
         Args:
             progress: Receives a line of text before and after compiling, and while waiting for
                 another process that does; by default the lines go to the log.
 
         Raises:
-            OSError: If the machine code cannot be kept.
+            OSError: The machine code cannot be stored.
         """
         if self.is_compiled():
             return

@@ -1,9 +1,9 @@
-"""Vectors of floats as a type of numba's.
+"""Vectors of floats as a numba type.
 
 LLVM vectorises plain loops over arrays only where it can prove that they do not overlap, and never
-keeps a block of sums in registers; written in vectors, kernels come within a few percent of what
-a core can do. Rounding is fixed too: nothing is contracted or reordered, so that every compilation
-of a kernel gives the same bits.
+keeps a block of sums in registers. Written with vectors, kernels come within a few percent of a
+core's peak. Rounding is fixed too: nothing is contracted or reordered, so that every compilation of
+a kernel gives the same bits.
 
 Arrays are one-dimensional and contiguous: float32, or int16 holding the bits of bfloat16.
 """
@@ -25,10 +25,10 @@ from rllib_minestudio.foundation.machine_code import MachineTarget, target
 
 
 def fused_lanes(target: MachineTarget) -> int:
-    """Return how many floats a vector should have that is multiplied and added to another.
+    """Return how many floats a vector should have for fused multiply-add; 0 if there is none.
 
-    0 if the target has no instruction for both, as `winograd.multiply` needs: LLVM then calls a
-    function for each number, which is right, and takes 20 times as long as torch.
+    In that case LLVM would call a function for each number in `winograd.multiply`, which is correct
+    but takes 20 times as long as torch.
     """
     if target.has("avx512f"):
         return 16
@@ -36,10 +36,10 @@ def fused_lanes(target: MachineTarget) -> int:
 
 
 FUSED_LANES = fused_lanes(target())
-"""Of what numba compiles for here."""
+"""`fused_lanes` of the target that numba compiles for."""
 
 LANES = FUSED_LANES or 8
-"""Floats in a vector; where registers hold fewer, LLVM takes several for one."""
+"""Floats in a vector; where registers hold fewer, LLVM uses several for one vector."""
 
 FLOAT = ir.FloatType()
 FLOATS = ir.VectorType(FLOAT, LANES)
@@ -86,7 +86,7 @@ def load(typing: Any, array: Any, index: Any) -> Any:
 
 @intrinsic
 def store(typing: Any, array: Any, index: Any, value: Any) -> Any:
-    """Do `array[index : index + LANES] = value`, rounded to the nearest bfloat16 or even."""
+    """Do `array[index : index + LANES] = value`; bfloat16 is rounded to nearest, ties to even."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array_type = signature.args[0]
@@ -103,7 +103,7 @@ def store(typing: Any, array: Any, index: Any, value: Any) -> Any:
 
 
 def _to_bfloat16(builder: Any, value: Any) -> Any:
-    """The upper halves of the numbers; a NaN as the processor makes it stays one."""
+    """The numbers' upper halves, rounded; NaNs as the processor makes them stay NaN."""
     bits = builder.bitcast(value, _INTS)
     is_odd = builder.and_(builder.lshr(bits, _ints(16)), _ints(1))
     rounded = builder.add(bits, builder.add(is_odd, _ints(0x7FFF)))
@@ -111,7 +111,7 @@ def _to_bfloat16(builder: Any, value: Any) -> Any:
 
 
 def pointer_to(context: Any, builder: Any, array_type: Any, array: Any, index: Any, to: Any) -> Any:
-    """Generate the address of `array[index]` as that of a `to`."""
+    """Generate the address of `array[index]` as a pointer to `to`."""
     data = context.make_array(array_type)(context, builder, array).data
     return builder.bitcast(builder.gep(data, [index]), to.as_pointer())
 
@@ -156,8 +156,8 @@ def _scale(typing: Any, factor: Any, vector: Any) -> Any:
 
 
 def _overload(symbol: Callable[..., Any], left_type: types.Type, operation: Any) -> None:
-    """Make `operation` what a symbol does with something on the left and a vector."""
-    # Numba compares names and annotations of the two functions; lambdas have none of the latter.
+    """Define a symbol as `operation` for a left operand of `left_type` and a vector."""
+    # Numba compares names and annotations of the two functions; lambdas have no annotations.
     overload(symbol)(
         lambda left, right: (
             (lambda left, right: operation(left, right))
@@ -175,7 +175,7 @@ _overload(operator.mul, VECTOR, _elementwise("fmul"))
 
 @intrinsic
 def maximum(typing: Any, left: Any, right: Any) -> Any:
-    """Return the larger of each two numbers; NaN if one of them is."""
+    """Return the larger number by lane; NaN if either is."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         function = cgutils.get_or_insert_function(
@@ -200,18 +200,18 @@ def positive_part(typing: Any, vector: Any) -> Any:
 # ---------------------------------------------------------------------------- sums
 
 _SUMMED = 64
-"""Pairs of vectors that are summed in float32; what comes of them is summed in float64."""
+"""Pairs of vectors that are summed in float32; their sums are added in float64."""
 
 _PARTS = 16
-"""Of what `moments` sums up."""
+"""Parts into which `moments` divides its array."""
 
 
 @numba.njit
 def moments(array: Any, first: int, size: int) -> Any:
     """Return the mean and the variance of `array[first : first + size]`, as float64.
 
-    Squares are of distances from the mean of the first of `_PARTS` parts. That is off the mean by
-    at most sqrt(_PARTS) standard deviations, so that nothing cancels.
+    Squares are of distances from the mean of the first of `_PARTS` parts, which differs from the
+    mean by at most sqrt(_PARTS) standard deviations, so that nothing cancels.
 
     `size` is a multiple of two vectors.
     """

@@ -1,11 +1,11 @@
-"""3x3 convolutions by Winograd's algorithm F(4x4, 3x3), in numba; knows no torch.
+"""3x3 convolutions by Winograd's algorithm F(4x4, 3x3), in numba and without torch.
 
-An output square of 4x4 pixels, a tile, needs the 6x6 input pixels around it. Seen as polynomials
-of degree 5 in each axis and taken at 6x6 points, an input d and a filter g are convolved by
+A tile, an output square of 4x4 pixels, needs the 6x6 input pixels around it. Seen as polynomials of
+degree 5 in each axis and evaluated at 6x6 points, an input d and a filter g are convolved by
 multiplying: Y = A^T [(G g G^T) * (B^T d B)] A. That is 36 products per tile and pair of channels,
-where the definition has 144; over tiles and channels they are 36 products of matrices, one per
-point. Gradients of the input are the same with another filter, and those of the filter are the
-transpose: dg = G^T [(B^T d B) * (A dY A^T)] G.
+where the definition has 144; over tiles and channels they are 36 matrix products, one per point.
+Gradients of the input are the same with another filter, and those of the filter are the transpose:
+dg = G^T [(B^T d B) * (A dY A^T)] G.
 
 Source: Lavin & Gray 2016, arXiv:1509.09308, sections 4.1 and 4.3.
 
@@ -49,7 +49,7 @@ TILE = 4
 """Pixels of an output tile along an axis."""
 
 PATCH = 6
-"""Input pixels that a tile depends on along an axis; as many as there are points."""
+"""Input pixels that a tile depends on along an axis; also the number of points."""
 
 # ---------------------------------------------------------------------------- points
 
@@ -57,7 +57,7 @@ _A, _B = 5 / 8, 3 / 2
 
 
 def filter_matrix() -> NDArray[np.floating[Any]]:
-    """Return [36, 9]: the values at the points of a 3x3 filter, both row by row."""
+    """Return [36, 9], which maps a 3x3 filter to its values at the points, both row by row."""
     values = [[1 / (_A * _B) ** 2, 0, 0]]
     for point, other in ((_A, _B), (-_A, _B), (_B, _A), (-_B, _A)):
         scale = 2 * point**2 * (point**2 - other**2)
@@ -154,9 +154,9 @@ def square(image: Any, shape: Any, tile: int, margin: int, padded: Any) -> Any:
     Args:
         image: [frames * height * width * channels].
         shape: (height, width, channels).
-        tile: Which.
+        tile: Its index.
         margin: Pixels on each side.
-        padded: Room for the square, which is copied there if a part lies outside of the image.
+        padded: Buffer to which the square is copied if a part is outside the image.
 
     Returns:
         The array that holds the square, its index there, and its stride along rows.
@@ -179,15 +179,15 @@ def square(image: Any, shape: Any, tile: int, margin: int, padded: Any) -> Any:
 
 @numba.njit
 def normalised_square(image: Any, shape: Any, tile: int, affine: Any, out: Any) -> Any:
-    """As `square` with a margin of 1, each frame's channels scaled and shifted on the way.
+    """Do as `square` with a margin of 1, and scale and shift each frame's channels.
 
     Args:
         image: [frames * height * width * channels].
         shape: (height, width, channels).
-        tile: Which.
-        affine: [frames * 2 * channels] float32: what each channel is multiplied by, then what is
-            added to it. The border around the image is 0 nevertheless.
-        out: [PATCH**2 * channels] float32, room for the square.
+        tile: Its index.
+        affine: [frames * 2 * channels] float32: each frame's scalings, then its shifts. The border
+            around the image is 0 nevertheless.
+        out: [PATCH**2 * channels] float32, buffer for the square.
     """
     height, width, channels = shape
     frame, top, left = corner(height, width, tile)
@@ -210,7 +210,7 @@ def normalised_square(image: Any, shape: Any, tile: int, affine: Any, out: Any) 
 
 @numba.njit
 def transform_input(square: Any, channels: int, half: Any, out: Any, out_at: Any) -> None:
-    """B^T d B for all channels of a tile; `out_at` is its first index, and a point's stride."""
+    """Compute B^T d B for all channels of a tile; `out_at` is first index, point stride."""
     image, first, row = square
     out_first, point = out_at
     for channel in range(0, channels, LANES):
@@ -224,7 +224,7 @@ def transform_input(square: Any, channels: int, half: Any, out: Any, out_at: Any
 
 @numba.njit
 def transform_gradient(square: Any, channels: int, half: Any, out: Any, out_at: Any) -> None:
-    """A dY A^T, likewise."""
+    """Compute A dY A^T, likewise."""
     image, first, row = square
     out_first, point = out_at
     for channel in range(0, channels, LANES):
@@ -247,7 +247,7 @@ def transform_output(
     tile: int,
     relu: bool,
 ) -> None:
-    """A^T m A for all channels of a tile, as far as it lies in the image.
+    """Compute A^T m A for all channels of a tile, as far as it is inside the image.
 
     Negative results are replaced by 0 if `relu`, then `skip` is added unless it is empty.
     """
@@ -284,13 +284,13 @@ def _write(image: Any, index: int, value: Any, skip: Any, relu: bool) -> None:
 
 
 # ---------------------------------------------------------------------------- products
-# The product of matrices, as an instruction of numba's.
+# The matrix product, as a numba intrinsic.
 
 PANEL_VECTORS = 2
 """Vectors of output channels that are computed at a time; channels come in whole panels."""
 
 ROWS = 8 if LANES == 16 else 4
-"""Rows that `multiply` computes at a time: as many sums as fit into the registers."""
+"""Rows that `multiply` computes at a time, so many that the sums fill the registers."""
 
 PANEL = PANEL_VECTORS * LANES
 """Columns that `multiply` computes at a time."""
@@ -311,15 +311,15 @@ def multiply(
     """Do out = left @ right, or out += left @ right, for one block that fits into registers.
 
     Args:
-        typing: Numba's, not passed by callers.
+        typing: Passed by numba, not by callers.
         left: float32, holds a matrix [ROWS, depth].
         left_at: Index of its first element, and its strides along rows and along depth.
         right: float32, holds a matrix [depth, PANEL] whose rows are contiguous.
         right_at: Index of its first element, and its stride along depth.
         out: float32, holds a matrix [ROWS, PANEL] whose rows are contiguous.
         out_at: Index of its first element, and its stride along rows.
-        depth: Length of the sums, at least 1; they run from the first to the last.
-        adds: Whether to begin with what is in `out`, else with 0.
+        depth: Length of the sums, at least 1; terms are added in order.
+        adds: Whether sums start from `out`; otherwise from 0.
     """
     index = types.intp
     pair, triple = types.UniTuple(index, 2), types.UniTuple(index, 3)
@@ -384,7 +384,7 @@ def _generate_multiply(context: Any, builder: Any, signature: Any, arguments: An
 
 
 def _starts(builder: Any, outs: list[Any], adds: Any) -> list[Any]:
-    """What the sums begin with."""
+    """The sums' initial values."""
     before = builder.block
     with builder.if_then(adds):
         loaded = [builder.load(place, align=4) for place in outs]
@@ -398,8 +398,8 @@ def _starts(builder: Any, outs: list[Any], adds: Any) -> list[Any]:
 
 # ---------------------------------------------------------------------------- convolutions
 # Several threads may call a kernel at the same time with the same arguments: they share the work by
-# the tickets in `words` (`take_ticket`). Each tile's numbers are the same whoever computes it.
-# Kernels hold no lock and keep nothing between calls.
+# the tickets in `words` (`take_ticket`). A tile's numbers do not depend on the thread that computes
+# it. Kernels hold no lock and keep nothing between calls.
 
 POINTS = PATCH**2
 
@@ -407,7 +407,7 @@ BLOCK = 2 * ROWS
 """Tiles that are transformed together: their values stay in the L2 cache."""
 
 _SKEW = LANES
-"""Keeps values of different points off addresses that share a place in the L1 cache."""
+"""Keeps values of different points from competing for the same places in the L1 cache."""
 
 
 class ConvolutionShape(NamedTuple):
@@ -422,7 +422,7 @@ class ConvolutionShape(NamedTuple):
 
 @numba.njit
 def count_tiles(sizes: Any) -> int:
-    """How many tiles cover the output; those at the edges may reach beyond it."""
+    """The number of tiles that cover the output; those at the edges may reach beyond it."""
     frames, height, width, _, _ = sizes
     return frames * ((height + TILE - 1) // TILE) * ((width + TILE - 1) // TILE)
 
@@ -441,13 +441,13 @@ def convolve(
     """Compute a 3x3 convolution of the same size, with zeros around the image.
 
     Args:
-        words: Of the call.
+        words: The call's words.
         image: [frames * height * width * channels_in].
-        affine: [frames * 2 * channels_in] float32, from `normalise`: what each channel of a frame
-            is multiplied by, and what is added to it, before it is convolved; or empty.
+        affine: [frames * 2 * channels_in] float32, from `normalise`: scalings and shifts of each
+            frame's channels before they are convolved; or empty.
         filters: [POINTS * channels_out / PANEL * channels_in * PANEL] float32: values at the
             points, in panels of output channels.
-        skip: Shape and type of `out`, added to the result in the end; or empty.
+        skip: Of the shape and dtype of `out`, added to the result at the end; or empty.
         out: [frames * height * width * channels_out], of the image's type.
         sizes: `ConvolutionShape`.
         relu: Whether to replace negative results by 0, before `skip` is added.
@@ -461,7 +461,7 @@ def convolve(
     padded = np.empty(POINTS * channels_in, image.dtype)
     normal = np.empty(POINTS * channels_in, np.float32)
     shape_in, shape_out = (height, width, channels_in), (height, width, channels_out)
-    block = BLOCK if tiles >= 4 * BLOCK else ROWS  # so that there is something for every thread
+    block = BLOCK if tiles >= 4 * BLOCK else ROWS  # so that every thread has work
     start = take_ticket(words) * block
     while start < tiles:
         count = min(block, tiles - start)
@@ -476,7 +476,7 @@ def convolve(
         for point in range(POINTS):
             for panel in range(0, channels_out, PANEL):
                 filter_at = ((point * channels_out + panel) * channels_in, PANEL)
-                # The last rows may belong to no tile; what they hold is never looked at.
+                # The last rows may belong to no tile; their contents are never used.
                 for tile in range(0, count, ROWS):
                     multiply(
                         values,
@@ -496,15 +496,15 @@ def convolve(
 
 @numba.njit
 def normalise(words: Any, image: Any, norm: Any, affine: Any) -> None:
-    """Find the scalings and shifts that a group norm of one group is, for each frame.
+    """Compute each frame's scalings and shifts that are equivalent to a group norm of one group.
 
     Wu & He 2018, arXiv:1803.08494, equation 1, with all of a frame's numbers in one group.
 
     Args:
-        words: Of the call.
+        words: The call's words.
         image: [frames * height * width * channels].
         norm: [2 * channels + 1] float32: weights, biases, and what is added to the variance.
-        affine: [frames * 2 * channels] float32, receives them: a frame's scalings, its shifts.
+        affine: [frames * 2 * channels] float32, receives each frame's scalings, then its shifts.
     """
     channels = norm.size // 2
     frames = affine.size // (2 * channels)
@@ -523,10 +523,10 @@ def normalise(words: Any, image: Any, norm: Any, affine: Any) -> None:
 
 @numba.njit
 def pool(words: Any, image: Any, out: Any, shape: Any) -> None:
-    """Take the largest of 3x3 pixels around every second one, or 0 if all are negative.
+    """Take the largest of 3x3 pixels around every second pixel, or 0 if all are negative.
 
     Args:
-        words: Of the call.
+        words: The call's words.
         image: [frames * height * width * channels].
         out: [frames * rows * columns * channels], of the image's type, with half as many rows and
             columns, rounded up.
@@ -552,15 +552,15 @@ def pool(words: Any, image: Any, out: Any, shape: Any) -> None:
 
 @numba.njit
 def filter_gradient(words: Any, image: Any, gradient: Any, out: Any, sizes: Any) -> None:
-    """Compute what the tiles contribute to the gradient of the filters.
+    """Compute the tiles' contributions to the gradient of the filters.
 
     Args:
-        words: Of the call.
+        words: The call's words.
         image: [frames * height * width * channels_in].
-        gradient: [frames * height * width * channels_out], of the image's type: of the output.
+        gradient: [frames * height * width * channels_out], the output's, of the image's type.
         out: [shares * POINTS * channels_in * channels_out] float32: receives gradients of the
-            filters' values at the points; their sum over the shares is the whole one. Each share
-            has its own tiles, whoever computes it; there are no more shares than blocks.
+            filters' values at the points, to be summed over the shares. Each share has its own
+            tiles, whichever thread computes it; there are no more shares than blocks.
         sizes: `ConvolutionShape`.
     """
     _, height, width, channels_in, channels_out = sizes

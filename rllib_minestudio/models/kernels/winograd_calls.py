@@ -1,4 +1,4 @@
-"""The kernels in `winograd` as machine code, which is called with addresses."""
+"""The kernels in `winograd` as machine code, called with the addresses of arrays."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def convolve(
     is_bfloat16: bool,
     threads: int,
 ) -> None:
-    """Call `winograd.convolve` with up to so many threads."""
+    """Call `winograd.convolve` in up to `threads` threads."""
     arguments = image, affine, filters, skip, out, *sizes, relu, is_bfloat16
     machine_code.run(CODE.addresses[_convolve_code], arguments, min(threads, _groups(sizes, ROWS)))
 
@@ -38,14 +38,14 @@ def convolve(
 def normalise(
     image: Array, norm: Array, affine: Array, frames: int, is_bfloat16: bool, threads: int
 ) -> None:
-    """Call `winograd.normalise` with up to so many threads."""
+    """Call `winograd.normalise` in up to `threads` threads."""
     machine_code.run(
         CODE.addresses[_normalise_code], (image, norm, affine, is_bfloat16), min(threads, frames)
     )
 
 
 def pool(image: Array, out: Array, shape: Sequence[int], is_bfloat16: bool, threads: int) -> None:
-    """Call `winograd.pool` with up to so many threads."""
+    """Call `winograd.pool` in up to `threads` threads."""
     machine_code.run(CODE.addresses[_pool_code], (image, out, *shape, is_bfloat16), threads)
 
 
@@ -57,24 +57,24 @@ def filter_gradient(
     is_bfloat16: bool,
     threads: int,
 ) -> None:
-    """Call `winograd.filter_gradient` with up to so many threads."""
+    """Call `winograd.filter_gradient` in up to `threads` threads."""
     machine_code.run(
         CODE.addresses[_filter_gradient_code], (image, gradient, out, *sizes, is_bfloat16), threads
     )
 
 
 def count_shares(sizes: ConvolutionShape, threads: int) -> int:
-    """Into how many shares `filter_gradient` should divide the tiles."""
+    """Return the number of shares into which `filter_gradient` should divide the tiles."""
     return min(threads, _groups(sizes, BLOCK))
 
 
 def _groups(sizes: ConvolutionShape, size: int) -> int:
-    """How many groups of so many tiles there are."""
+    """The number of groups of `size` tiles."""
     return -(-int(count_tiles.py_func(sizes)) // size)
 
 
 # ---------------------------------------------------------------------------- machine code
-# The words of a call are its arguments in their order, from the second word on; arrays are two.
+# The words of a call are its arguments in order, from the second word on; arrays take two words.
 
 
 @numba.njit

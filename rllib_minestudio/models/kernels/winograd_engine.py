@@ -1,9 +1,9 @@
-"""Convolutions of many channels on CPUs, by the kernels in `winograd`.
+"""The engine for convolutions of many channels on CPUs, by the kernels in `winograd`.
 
-oneDNN computes these convolutions by their definition, at nearly all the operations per second
-that a core has; the algorithm needs a quarter of the multiplications. Numbers differ from torch's
-by rounding: float32 errors are about twice as large, and under bfloat16 autocast they are smaller,
-because everything between reading and writing images is float32.
+oneDNN computes these convolutions by their definition, near a core's peak; Winograd's algorithm
+needs a quarter of the multiplications. Numbers differ from torch's by rounding: float32 errors are
+about twice as large, and under bfloat16 autocast they are smaller, because everything between
+reading and writing images is float32.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from rllib_minestudio.models.kernels.engines import (
 )
 
 LEAST_CHANNELS = 32
-"""Fewer leave too little work between the transforms."""
+"""Fewer channels leave too little work between the transforms."""
 
 LEAST_PIXELS = 1024
-"""Of all frames together, for preparing the filters to be worth it."""
+"""Pixels of all frames together; with fewer, preparing the filters is not worth it."""
 
 
 class WinogradWeights(NamedTuple):
@@ -46,26 +46,26 @@ class WinogradWeights(NamedTuple):
 
 
 class Winograd(EngineWithGradients):
-    """Outputs and gradients by the kernels; their sums are float32 whatever the images are."""
+    """Outputs and gradients by the kernels, whose sums are float32 whatever the images' dtype."""
 
     name = "Winograd"
     by_numba = True
 
     def why_not(self, work: Convolution) -> str:
-        """Leave the outputs that gradients of float32 follow to `WinogradBackward`."""
+        """Return a reason, also if gradients are float32: `WinogradBackward` is for those."""
         if work.has_gradients and work.dtype == torch.float32:
             return "gradients of float32 follow torch's own outputs"
         return self.why_not_kernels(work)
 
     @staticmethod
     def why_not_kernels(work: Convolution) -> str:
-        """Whatever kind of gradients is asked for."""
+        """Return why work does not suit the kernels, with or without gradients."""
         if work.device.type != "cpu":
             return "it is for CPUs"
         if work.weight_dtype != torch.float32:
-            return f"weights are to be float32, not {work.weight_dtype}"
+            return f"weights must be float32, not {work.weight_dtype}"
         if work.dtype not in (torch.float32, torch.bfloat16):
-            return f"images are to be float32 or bfloat16, not {work.dtype}"
+            return f"images must be float32 or bfloat16, not {work.dtype}"
         if min(work.channels) < LEAST_CHANNELS:
             return f"fewer than {LEAST_CHANNELS} channels gain nothing"
         if work.pixels is not None and work.pixels < LEAST_PIXELS:
@@ -73,7 +73,7 @@ class Winograd(EngineWithGradients):
         return "it adds no bias" if work.has_bias else ""
 
     def is_fast(self, work: Convolution, processor: Processor) -> bool:
-        """Whether the kernels are compiled for this many channels, and are the fastest."""
+        """Whether the channels fill the kernels' panels, and the kernels are the fastest."""
         if processor.lanes == 0 or (processor.amx and work.dtype == torch.bfloat16):
             return False
         from rllib_minestudio.models.kernels.winograd import PANEL_VECTORS
@@ -81,7 +81,7 @@ class Winograd(EngineWithGradients):
         return all(channels % (PANEL_VECTORS * processor.lanes) == 0 for channels in work.channels)
 
     def is_ready(self, work: Convolution) -> bool:
-        """Compile them once per machine."""
+        """Compile the kernels once per machine."""
         return is_compiled(_kernels().CODE)
 
     def pack(
@@ -102,17 +102,17 @@ class Winograd(EngineWithGradients):
         )
 
     def forward(self, x: Tensor, packed: WinogradWeights, skip: Tensor | None = None) -> Tensor:
-        """Normalise each frame, in float32, convolves, and adds what skipped the convolution.
+        """Normalise each frame in float32, convolve, and add `skip`.
 
         Args:
             x: [N, C_in, H, W].
             packed: The weights.
-            skip: [N, C, H, W], of the images' type, added in the end.
+            skip: [N, C, H, W], of the images' dtype, added at the end.
 
         Returns:
             [N, C, H, W] in channels-last layout.
         """
-        # Rollouts of few environments come here 14 times a step: every operation of torch's counts.
+        # Rollouts of few environments call this 14 times a step: every torch operation counts.
         kernels, x, threads = _kernels(), _channels_last(x), torch.get_num_threads()
         filters = packed.filters
         frames, channels_in, height, width = x.shape
@@ -142,7 +142,7 @@ class Winograd(EngineWithGradients):
         return y
 
     def forward_keeping(self, x: Tensor, layer: ConvolutionLayer) -> tuple[Tensor, Kept]:
-        """Keep the input, and the output if a ReLU ends there."""
+        """Keep the input, and the output if a ReLU follows."""
         y = self._outputs(x, layer)
         return y, Kept((x, y if layer.relu else None))
 
@@ -152,7 +152,7 @@ class Winograd(EngineWithGradients):
     def backward(
         self, dy: Tensor, kept: Kept, layer: ConvolutionLayer, needs_dx: bool, needs_weights: bool
     ) -> tuple[Tensor | None, Sequence[Tensor | None]]:
-        """Gradients of the input are a convolution, too, with the filters turned round."""
+        """Compute gradients; that of the input is also a convolution, with the filters turned."""
         x, y = kept.tensors
         assert x is not None
         if y is not None:
@@ -167,17 +167,17 @@ class Winograd(EngineWithGradients):
 
 
 class WinogradBackward(Winograd):
-    """Gradients by the kernels that follow torch's own outputs.
+    """torch's own outputs, with gradients by the kernels.
 
-    The last bits of a number decide on which side of a ReLU or of a max pool it falls, and
-    gradients that took another way differ a thousand times more than the outputs. Not that torch's
-    are the exact ones, but those of other implementations take the same way.
+    A number's last bits may decide a ReLU or a max pool, and gradients that then take another path
+    differ a thousand times more than the outputs. torch's path is not more exact, but it is the one
+    that other implementations take.
     """
 
     name = "torch, gradients by Winograd"
 
     def why_not(self, work: Convolution) -> str:
-        """For gradients of float32, to which `Winograd` gives way."""
+        """Return a reason unless gradients are float32; `Winograd` is for all others."""
         if not (work.has_gradients and work.dtype == torch.float32):
             return "it is for gradients of float32"
         return self.why_not_kernels(work)
@@ -214,7 +214,7 @@ def _filter_gradient(x: Tensor, dy: Tensor) -> Tensor:
 
 
 def _product(left: Tensor, right: Tensor) -> Tensor:
-    """In float32, also where autocast is on."""
+    """The matrix product in float32, even under autocast."""
     with torch.autocast("cpu", enabled=False):
         return left @ right
 
@@ -228,7 +228,6 @@ def _filter_matrix() -> Tensor:
 
 
 def _channels_last(x: Tensor) -> Tensor:
-    """Not copied if that is its layout."""
     return x.contiguous(memory_format=torch.channels_last)
 
 
@@ -237,12 +236,12 @@ def _empty(like: Tensor, *shape: int) -> Tensor:
 
 
 def _array(x: Tensor) -> Any:
-    """The numbers as the kernels take them; `x` has to stay, and has no gaps."""
+    """A contiguous tensor as the kernels take it; the caller keeps `x` alive."""
     return _kernels().Array(x.data_ptr(), x.numel())
 
 
 def _kernels() -> ModuleType:
-    """Import them, late because small networks need no compiler."""
+    """Import the kernels late, because small networks need no compiler."""
     from rllib_minestudio.models.kernels import winograd_calls
 
     return winograd_calls

@@ -1,4 +1,4 @@
-"""OpenAI's VPT network in torch and a little numba; nothing here knows of Ray or RLlib."""
+"""OpenAI's VPT network in torch and a little numba; nothing here depends on Ray or RLlib."""
 
 from rllib_minestudio.models.vpt.config import PRESETS, VPTConfig
 from rllib_minestudio.models.vpt.memory import VPTState

@@ -29,14 +29,14 @@ BASIS_SCALE = 0.2
 
 
 class SelfAttention(nn.Module):
-    """Multi-head attention whose logits are muP-scaled and know relative positions.
+    """Multi-head attention with muP-scaled logits and relative positions.
 
     For frame t and entry k of age a = t - k (0 is the frame itself)::
 
         logit[t, k] = q[t] . k[k] / d  +  r[t] . b[:, a]
 
-    with d the features of a head: 1/d, not 1/sqrt(d) (muP, Yang et al. 2022, arXiv:2203.03466);
-    r[t] has POSITION_BASES components per head, b is shared by the heads.
+    with d the features of a head: 1/d, not 1/sqrt(d) (muP, Yang et al. 2022, arXiv:2203.03466).
+    r[t] has POSITION_BASES components per head; b is shared by the heads.
     """
 
     def __init__(self, width: int, heads: int, memory: int, scale: float) -> None:
@@ -86,7 +86,7 @@ class SelfAttention(nn.Module):
     def _position_logits(self, x_bte: Tensor) -> Tensor:
         """[B, T, E] -> [B, H, T, M + T]: the term r . b of the logits, placed by age."""
         r_bhtn = self._split_heads(self.r_layer(x_bte))
-        # Oldest first, to run in the direction of the entries.
+        # Oldest first, like the entries.
         by_age_bhtm = torch.matmul(r_bhtn, self.b_nd.flip(-1))
         return shift_into_band(by_age_bhtm)
 

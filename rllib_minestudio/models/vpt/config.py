@@ -27,19 +27,18 @@ COMPUTE_FIELDS = ("precision", "compile")
 
 _LARGEST_SIDE, _LARGEST_CHANNELS, _MOST_STACKS = 4096, 8192, 10
 MOST_PARAMETERS = 20e9
-"""Of a whole network: 80 GB. VPT 3x has half a billion."""
+"""The most parameters of a network: 80 GB. VPT 3x has half a billion."""
 
 
 @dataclass(frozen=True)
 class VPTConfig:
-    """Everything that decides the shape of a VPT network.
+    """Everything that determines the shape of a VPT network.
 
-    Field names follow the network arguments in MineStudio's and OpenAI's checkpoints, so that
+    Fields are named as the network arguments in MineStudio's and OpenAI's checkpoints, so that
     their configuration files can be read into this class.
 
     Raises:
-        InvalidOptionsError: When fields are out of range or contradict each other; it lists
-            every problem.
+        InvalidOptionsError: Fields are out of range or contradict each other; lists every problem.
     """
 
     img_shape: tuple[int, int, int] = option(
@@ -69,7 +68,7 @@ class VPTConfig:
     )
     attention_memory_size: int = option(
         256,
-        "This many frames are in memory and `timesteps` together, as MineStudio counts; the "
+        "The memory and `timesteps` together span this many frames, as MineStudio counts; the "
         "memory is the difference.",
         most=65536,
     )
@@ -96,8 +95,8 @@ class VPTConfig:
     )
     precision: str = option(
         "float32",
-        "The trunk computes in this precision. `tf32` lets a GPU round what convolutions and "
-        "products multiply to 10 bits, as MineStudio and torch's default do; without a GPU it is "
+        "The trunk computes in this precision. `tf32` lets a GPU round the factors in convolutions "
+        "and products to 10 bits, as MineStudio and torch's default do; without a GPU it is "
         "float32. `bfloat16` (autocast; weights, memory, heads and statistics stay float32) is 2 "
         "to 3 times faster where the processor has it. Both are close rather than equal.",
         choices=PRECISIONS,
@@ -108,7 +107,7 @@ class VPTConfig:
     )
 
     def __post_init__(self) -> None:
-        """Coerce lists (YAML has no tuples) and validates."""
+        """Turn lists into tuples, which YAML lacks, and validate."""
         object.__setattr__(self, "img_shape", as_tuple(self.img_shape))
         object.__setattr__(self, "impala_chans", as_tuple(self.impala_chans))
         problems = _type_problems(self) or _range_problems(self)
@@ -117,7 +116,7 @@ class VPTConfig:
 
     @property
     def memory_length(self) -> int:
-        """Frames a frame may attend to, itself included; the length of the recurrent state."""
+        """The number of frames a frame may attend to, itself included: the memory's length."""
         return self.attention_memory_size - self.timesteps
 
     @property
@@ -131,11 +130,11 @@ class VPTConfig:
 
         Args:
             options: `{"preset": name, field: value, ...}`; `preset` defaults to `1x`.
-            other_names: Names that the caller accepts besides, for its users' error messages.
+            other_names: Further names that the caller accepts, for error messages.
 
         Raises:
-            InvalidOptionsError: For an unknown preset or fields (with the nearest valid name), or
-                for invalid values.
+            InvalidOptionsError: The preset or a field is unknown (the message has the nearest valid
+                name), or a value is invalid.
         """
         overrides = dict(options)
         preset = overrides.pop("preset", DEFAULT_PRESET)
@@ -159,7 +158,7 @@ class VPTConfig:
 
 
 def as_tuple(value: Any) -> Any:
-    """Turn a list into a tuple and leaves everything else for the type check."""
+    """Turn a list into a tuple; leave everything else for the type check."""
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -168,7 +167,7 @@ def _is_integers(value: Any) -> bool:
 
 
 class _Type(NamedTuple):
-    """A type of fields, as messages call it."""
+    """A type of fields: what messages call it, and which values have it."""
 
     name: str
     holds: Callable[[Any], bool]
@@ -222,13 +221,13 @@ def _range_problems(config: VPTConfig) -> list[str]:
     if not problems and _parameters(config) > MOST_PARAMETERS:
         problems.append(
             f"the sizes make a network of {_parameters(config):.1e} parameters, but "
-            f"{MOST_PARAMETERS:.0e} are the most; make hidsize or n_recurrence_layers smaller"
+            f"{MOST_PARAMETERS:.0e} is the maximum; make hidsize or n_recurrence_layers smaller"
         )
     return problems
 
 
 def _extent_problems(config: VPTConfig) -> list[str]:
-    """Return one sentence for each field that is beyond all bounds."""
+    """Return one sentence for each field that is too large."""
     problems = [
         broken_rule(field.name, value, f"must be at most {bounds_of(field).most:g}")
         for field in dataclasses.fields(config)
@@ -244,7 +243,7 @@ def _extent_problems(config: VPTConfig) -> list[str]:
 
 
 def _parameters(config: VPTConfig) -> float:
-    """About how many numbers the network has: its matrices, without biases and norms."""
+    """The approximate number of parameters: those of matrices, without biases and norms."""
     block = config.hidsize**2 * (4 + 2 * config.pointwise_ratio)
     pixels = math.prod(config.img_shape[:2]) / 4 ** len(config.impala_chans)
     image = pixels * config.channels[-1] * 256 + 5 * 9 * sum(c**2 for c in config.channels)
@@ -291,7 +290,7 @@ _PUBLISHED = ("1x", "2x", "3x")
 
 
 def is_published_size(config: VPTConfig) -> bool:
-    """Whether a network is as wide and deep as one of OpenAI's, and sees frames of their size."""
+    """Whether a network has the width, depth and image size of one of OpenAI's."""
 
     def size(of: VPTConfig) -> tuple[Any, ...]:
         return of.img_shape, of.impala_width, of.hidsize, of.n_recurrence_layers

@@ -1,9 +1,9 @@
 """Training passes and rollout steps as CUDA graphs.
 
-A pass over a few fragments, forwards and backwards, is hundreds of kernels, and their launches
-take longer than their work. Passes of one shape that follow one another are therefore captured,
-and replayed from then on, wherever that gives what eager execution would. So is the one step of
-acting, for all environments of a session.
+A forward and backward pass over a few fragments is hundreds of kernels, whose launches take longer
+than their work. Consecutive passes of one shape are therefore captured, and replayed from then on,
+wherever that gives the same results as eager execution. So is a session's step of acting in all
+its environments.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _logger = logging.getLogger(__name__)
 # ---------------------------------------------------------------------------- training
 
 PATIENCE = 3
-"""So many passes of one kind in a row run eagerly before the next is captured."""
+"""The number of consecutive passes of one kind that run eagerly before the next is captured."""
 
 Tensors = tuple[Tensor, ...]
 Compute = Callable[..., Tensors]
@@ -35,10 +35,10 @@ Compute = Callable[..., Tensors]
 class TrainingGraph:
     """Captures a module's training passes as CUDA graphs, and replays them.
 
-    One kind of pass is captured at a time. Its activations stay allocated, as much memory as a pass
-    needs at its peak. Everything else runs eagerly: passes without gradients, with inputs that
-    require gradients, of another shape, with hooks on a module, or begun while the backward pass of
-    the last replay is outstanding, since that needs its activations; and all passes of several
+    One kind of pass is captured at a time. Its activations stay allocated, which takes as much
+    memory as a pass needs at its peak. Everything else runs eagerly: passes without gradients, with
+    inputs that require gradients, of another shape, with hooks on a module, or begun before the
+    backward pass of the last replay, which still needs its activations. So do all passes of several
     learners, whose gradient exchange has not been tested together with replays.
     """
 
@@ -49,20 +49,20 @@ class TrainingGraph:
         self._is_possible = True
 
     def __reduce__(self) -> tuple[type[TrainingGraph], tuple[()]]:
-        """A module's copy records its own."""
+        """Make a copied module capture its own passes."""
         return TrainingGraph, ()
 
     def run(self, module: nn.Module, compute: Compute, inputs: Tensors) -> Tensors:
-        """Run a pass eagerly, or replays it.
+        """Run a pass, eagerly or as a replay.
 
         Args:
-            module: Has all parameters that `compute` reads.
-            compute: From inputs to outputs; a function of inputs and parameters alone.
+            module: Holds all parameters that `compute` reads.
+            compute: Maps inputs to outputs, and depends on inputs and parameters alone.
             inputs: On a GPU.
 
         Raises:
-            RuntimeError: From `backward` through a replay's outputs for a second time
-                (`retain_graph`) after another pass has been replayed.
+            RuntimeError: From a second `backward` through a replay's outputs (`retain_graph`) after
+                another pass has been replayed.
         """
         parameters = list(module.parameters())
         if not self._is_possible or not _is_replayable(module, parameters, inputs):
@@ -75,10 +75,10 @@ class TrainingGraph:
             return compute(*inputs) if recorded.is_awaited else recorded.replay(inputs)
         if self._repeats < PATIENCE:
             return compute(*inputs)
-        self._recorded = None  # its memory first
+        self._recorded = None  # free its memory first
         try:
             self._recorded = _RecordedPass(kind, module, compute, inputs)
-        except RuntimeError as error:  # of memory most of all
+        except RuntimeError as error:  # mostly out of memory
             self._is_possible = False
             reason = str(error).partition("\n")[0]
             _logger.warning(
@@ -89,7 +89,7 @@ class TrainingGraph:
 
 
 class _Awaited:
-    """Lives as long as somebody may ask for a replay's gradients."""
+    """Lives as long as a replay's gradients may be requested."""
 
     is_over = False
 
@@ -101,7 +101,7 @@ class _RecordedPass:
         self, kind: tuple[Any, ...], module: nn.Module, compute: Compute, inputs: Tensors
     ) -> None:
         self.kind = kind
-        # Kept, so that no others may come to lie at their addresses.
+        # Kept alive, so that no other tensors can reuse their addresses.
         self._parameters = list(module.parameters())
         self._learning = [parameter for parameter in self._parameters if parameter.requires_grad]
         self._awaited: weakref.ref[_Awaited] | None = None
@@ -132,12 +132,12 @@ class _RecordedPass:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether the last replay's gradients may still be asked for."""
+        """Whether the last replay's gradients may still be requested."""
         awaited = None if self._awaited is None else self._awaited()
         return awaited is not None and not awaited.is_over
 
     def replay(self, inputs: Tensors) -> Tensors:
-        """Return the outputs for these inputs, which take gradients to the parameters."""
+        """Return the outputs for these inputs; gradients flow from them to the parameters."""
         for place, value in zip(self._inputs, inputs, strict=True):
             place.copy_(value)
         self._forward.replay()
@@ -148,13 +148,13 @@ class _RecordedPass:
         return outputs
 
     def outputs(self) -> tuple[Tensors, Tensors]:
-        """Copies of the last replay's, and those of them that have no gradient."""
+        """Return copies of the last replay's outputs, and those copies that have no gradient."""
         copies = tuple(map(torch.clone, self._outputs))
         pairs = zip(copies, self._has_gradient, strict=True)
         return copies, tuple(copy for copy, has_gradient in pairs if not has_gradient)
 
     def gradients(self, doutputs: Sequence[Tensor | None]) -> list[Tensor | None]:
-        """Copies of the parameters' gradients, given those of the outputs."""
+        """Return copies of the parameters' gradients, given those of the outputs."""
         given = [d for d, has in zip(doutputs, self._has_gradient, strict=True) if has]
         for place, value in zip(self._doutputs, given, strict=True):
             if value is None:
@@ -170,7 +170,7 @@ class _RecordedPass:
 
 
 class _Computing(nn.Module):
-    """A computation with a module's parameters, as `functional_call` wants it."""
+    """A computation with a module's parameters, as `functional_call` needs it."""
 
     def __init__(self, module: nn.Module, compute: Compute) -> None:
         super().__init__()
@@ -182,10 +182,10 @@ class _Computing(nn.Module):
 
 
 def _aliases(module: nn.Module) -> dict[str, Tensor]:
-    """A leaf of its own for each parameter of a `_Computing`, with the parameter's memory.
+    """Return a new leaf for each parameter of a `_Computing`, sharing the parameter's memory.
 
-    autograd keeps one node per leaf to accumulate its gradient. That node remembers the stream it
-    was created on, and lives as long as the outputs of any earlier pass. A capture is on another
+    Autograd keeps one node per leaf to accumulate its gradient. That node remembers the stream it
+    was created on, and lives as long as the outputs of any earlier pass. A capture uses another
     stream, and autograd would synchronize the two, which CUDA forbids during a capture.
     """
     return {
@@ -195,7 +195,7 @@ def _aliases(module: nn.Module) -> dict[str, Tensor]:
 
 
 class _Replay(torch.autograd.Function):
-    """Connects what was replayed with what will be."""
+    """Connects a replayed forward pass with the replay of its backward pass."""
 
     @staticmethod
     def forward(ctx: Any, recorded: _RecordedPass, awaited: _Awaited, *_: Tensor) -> Tensors:
@@ -226,7 +226,7 @@ class _Replay(torch.autograd.Function):
 
 
 def _is_replayable(module: nn.Module, parameters: Sequence[Tensor], inputs: Tensors) -> bool:
-    """Whether this is a pass with gradients for the parameters alone, and nobody looks inside."""
+    """Whether gradients are computed for parameters alone, and nothing observes the pass inside."""
     return (
         torch.is_grad_enabled()
         and any(parameter.requires_grad for parameter in parameters)
@@ -254,7 +254,7 @@ def _has_hooks(module: nn.Module) -> bool:
 
 
 def _kind_of(parameters: Sequence[Tensor], inputs: Tensors) -> tuple[Any, ...]:
-    """All that a graph takes for granted."""
+    """Everything that a captured graph relies on."""
     return (
         [(each.shape, each.dtype, each.device) for each in inputs],
         [(parameter.data_ptr(), parameter.requires_grad) for parameter in parameters],
@@ -281,11 +281,11 @@ class GraphedStep:
         memory: RingMemory,
         image_shape: tuple[int, int, int],
     ) -> None:
-        """Capture the graph; `memory` is as before afterwards.
+        """Capture the graph without changing `memory`.
 
         Args:
             step: Takes images [N, H, W, 3] and firsts [N]; reads and writes `memory` in place.
-            memory: What the warm-up must leave no traces in.
+            memory: Restored after the warm-up.
             image_shape: (H, W, 3).
         """
         num_envs, device = len(memory.slot_n), memory.slot_n.device

@@ -49,7 +49,7 @@ class DownStack(nn.Module):
     """Convolution, max pool that halves the image, norm, residual blocks."""
 
     def __init__(self, channels_in: int, channels: int, scale: float, is_first: bool) -> None:
-        """The first stack reads the image itself, which needs no normalisation."""
+        """Create the layers; the first stack reads the image itself, which needs no norm."""
         super().__init__()
         # The ReLU comes after the pool: max and ReLU commute, and a quarter of the pixels is left.
         self.firstconv = conv3x3(channels_in, channels, 1.0, norm=not is_first, relu=False)
@@ -72,11 +72,11 @@ class DownStack(nn.Module):
         return x_nchw
 
     def engine_for(self, dtype: torch.dtype, frames: int | None = None) -> Engine:
-        """What computes it as a whole at present; `TORCH` is for its layers, each by itself.
+        """Return the engine that computes the whole stack; `TORCH` means layer by layer.
 
         Args:
-            dtype: Of the images, where they are on a GPU.
-            frames: How many; None where weights are laid out once for many calls.
+            dtype: The images' dtype on a GPU.
+            frames: The number of frames; None where weights are laid out once for many calls.
         """
         weight = self.firstconv.layer.weight
         return choose(
@@ -92,14 +92,14 @@ class DownStack(nn.Module):
 
     @property
     def reads_bytes(self) -> bool:
-        """Whether images should come as they are."""
+        """Whether images should be passed as bytes, [N, H, W, 3] uint8."""
         return self.firstconv.norm is None and self.engine_for(_dtype_of_images()).reads_bytes
 
     def weights(self) -> ConvolutionLayer:
         """All weights, as an engine takes them."""
         first, norm = self.firstconv.layer, self.firstconv.norm
         of_norm = (None, None) if norm is None else (norm.weight, norm.bias)
-        # Of each convolution in the blocks: its norm's weights and biases, its filters.
+        # For each convolution in the blocks: its norm's weights and biases, its filters.
         of_blocks = self.blocks.parameters()
         of_pool = self.n.weight, self.n.bias
         return ConvolutionLayer(
@@ -149,18 +149,18 @@ class ImageEncoder(nn.Module):
 
 
 def _dtype_of_images() -> torch.dtype:
-    """Between the layers of a stack on a GPU."""
+    """The dtype between the layers of a stack on a GPU."""
     return torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else torch.float32
 
 
 def check_bytes(image: Tensor) -> None:
-    """Refuse images of floats, which may be meant to be from 0 to 1, or to 255.
+    """Refuse floating-point images, whose range may be 0 to 1 or 0 to 255.
 
     Raises:
-        TypeError: If they are not of bytes.
+        TypeError: The images are not uint8.
     """
     if image.dtype != torch.uint8:
         raise TypeError(
-            f"Images must be of bytes (torch.uint8, 0 to 255), not of {image.dtype}; "
-            "(image * 255).round().to(torch.uint8) makes them so if they are from 0 to 1."
+            f"Images must be bytes (torch.uint8, 0 to 255), not {image.dtype}; "
+            "(image * 255).round().to(torch.uint8) converts them if they are from 0 to 1."
         )

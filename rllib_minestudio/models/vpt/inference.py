@@ -1,9 +1,9 @@
-"""A copy of the network for one frame at a time, arranged for speed; its numbers are the same.
+"""A fast copy of the network for one frame at a time, which computes the same numbers.
 
-What differs from `network.py` and why the result does not:
+It differs from `network.py` as follows:
 
 - Scalings (1/255 of the image, 1/d of the queries, 1/temperature) are folded into weights.
-- Convolutions give and take channels-last frames; the dense layer's weights are permuted to that
+- Convolutions read and write channels-last frames; the dense layer's weights are permuted to that
   order once, instead of every frame's features.
 - Queries, keys, values and position logits come from one product; so do all heads.
 - The memory is a ring (`memory.py`), so nothing is moved when a frame is added.
@@ -44,7 +44,7 @@ class InferenceStack:
         ]
 
     def __call__(self, x_nchw: Tensor) -> Tensor:
-        """[N, C_in, H, W] of any type -> [N, C, H/2, W/2] of the layout's."""
+        """[N, C_in, H, W] of any dtype -> [N, C, H/2, W/2] of the layout's."""
         x_nchw = self._norm(self._pooled(self._first(x_nchw.to(self._dtype))))
         for conv0, conv1 in self._blocks:
             x_nchw = conv1(conv0(x_nchw), skip_nchw=x_nchw)
@@ -56,7 +56,7 @@ class InferenceStack:
 
 
 class WholeStack:
-    """`DownStack` without gradients, by an engine that computes it as a whole."""
+    """`DownStack` without gradients, computed as a whole by an engine."""
 
     def __init__(
         self, stack: DownStack, engine: Engine, layout: WeightLayout, input_scale: float
@@ -65,7 +65,7 @@ class WholeStack:
         self._packed = engine.pack(stack.weights().copied(), layout.dtype, input_scale)
 
     def __call__(self, x: Tensor) -> Tensor:
-        """[N, C_in, H, W] of any type, or what the engine reads -> [N, C, H/2, W/2]."""
+        """[N, C_in, H, W] of any dtype, or what the engine reads -> [N, C, H/2, W/2]."""
         return self._engine.forward(x, self._packed)
 
 
@@ -104,7 +104,7 @@ class InferenceEncoder:
 def _stack(
     stack: DownStack, layout: WeightLayout, input_scale: float
 ) -> WholeStack | InferenceStack:
-    """Lay a stack out for what computes it."""
+    """Lay a stack out for the engine that computes it."""
     engine = stack.engine_for(layout.dtype)
     if engine is TORCH:
         return InferenceStack(stack, layout, input_scale)
@@ -112,7 +112,7 @@ def _stack(
 
 
 class CompiledEncoder:
-    """`ImageEncoder` as torch.compile made it; new weights must not compile it again."""
+    """`ImageEncoder` as torch.compile left it, so that new weights do not compile it again."""
 
     def __init__(self, encoder: ImageEncoder, dtype: torch.dtype) -> None:
         self._encoder = encoder
@@ -142,7 +142,7 @@ class InferenceBlock:
         self._mlp1 = PackedLinear(mlp1.weight, mlp1.bias, layout)
 
     def __call__(self, x_be: Tensor, memory: RingView, layer: int) -> Tensor:
-        """Add the frame's key and value to the memory and attends to it: [B, E] -> [B, E]."""
+        """Add the frame's key and value to the memory and attend to it: [B, E] -> [B, E]."""
         batch, width = x_be.shape
         x_be = self._norm(x_be)
         projected = self._qkvr(x_be).float()  # the memory and its softmax stay in float32
@@ -151,7 +151,7 @@ class InferenceBlock:
         )
         keys_bhmd, values_bhmd = memory.add(layer, self._split(k_be), self._split(v_be))
         r_bhn1 = self._split(r_bn).unsqueeze(3)
-        # A product of matrices this small costs more in starting threads than in computing.
+        # For matrices this small, a matrix product would spend more time starting threads.
         by_age_bhm = (r_bhn1 * self._by_slot[memory.slot_b].unsqueeze(1)).sum(2)
         out_bh1d = F.scaled_dot_product_attention(
             self._split(q_be).unsqueeze(2),
@@ -177,9 +177,9 @@ class InferenceNetwork:
         """Copy the weights.
 
         Args:
-            network: Where they come from; not kept.
+            network: Their source; not kept.
             dtype: Precision of everything between the image and the latent.
-            batch: Frames per call that it is arranged for; others work as well.
+            batch: Frames per call to optimise for; other numbers work as well.
             compiled: Leave the image encoder, nearly all of the work, to torch.compile.
         """
         trunk, layout = network.net, WeightLayout(dtype, batch)
@@ -195,11 +195,11 @@ class InferenceNetwork:
         self._heads, self._sizes, self._memberships = _joined_heads(network, layout)
 
     def __call__(self, image_bhwc: Tensor, memory: RingView) -> tuple[dict[str, Tensor], Tensor]:
-        """One step; the memory moves on.
+        """Take one step and advance the memory.
 
         Args:
             image_bhwc: [B, H, W, 3] uint8.
-            memory: Of these B environments, made ready for the frame.
+            memory: These B environments' memories, from `RingMemory.advance`.
 
         Returns:
             Per head [B, N] logits (divided by the temperature, not normalised), and the value [B]
@@ -234,7 +234,7 @@ def _joined_projections(attention: SelfAttention, layout: WeightLayout) -> Packe
 
 
 def _rotations(b_nm: Tensor) -> Tensor:
-    """[bases, M] by age -> [M, bases, M]: for each slot of the newest frame, by slot."""
+    """[bases, M] by age -> [M, bases, M] by slot, for each slot of the newest frame."""
     memory = b_nm.shape[1]
     slot = torch.arange(memory, device=b_nm.device)
     age = (slot[:, None] - slot[None, :]) % memory  # of every slot, for every newest slot
@@ -259,11 +259,9 @@ def _joined_heads(
     return joined, [weight.shape[0] for weight in weights], memberships
 
 
-# --------------------------------------------------------------------- the layers of `inference.py`
-# Their weights are laid out once for the processor that runs them.
-#
-# In a rollout the same weights serve thousands of steps of few frames each. On the CPU oneDNN then
-# spends much of a linear layer's time on rearranging its weights; doing that once makes small
+# ---------------------------------------------------------------------------- layers
+# In a rollout the same weights serve thousands of steps of a few frames each. On the CPU, oneDNN
+# would spend much of a linear layer's time on rearranging its weights. Doing that once makes small
 # batches 2 to 5 times faster, with the same sums in another order.
 
 _ONEDNN = torch.ops.mkldnn
@@ -276,7 +274,7 @@ class WeightLayout(NamedTuple):
     """Precision of inputs and results."""
 
     batch: int
-    """Rows per call that it is best for; others work as well."""
+    """Rows per call to optimise for; other numbers work as well."""
 
     def arithmetic(self, weight: Tensor) -> torch.dtype:
         """Precision of a linear layer's weights and sums."""
@@ -285,7 +283,7 @@ class WeightLayout(NamedTuple):
 
 
 class PackedLinear:
-    """x W^T + b, then perhaps ReLU."""
+    """x W^T + b, optionally followed by a ReLU."""
 
     def __init__(
         self, weight: Tensor, bias: Tensor | None, layout: WeightLayout, relu: bool = False
@@ -295,7 +293,7 @@ class PackedLinear:
         Args:
             weight: [out, in].
             bias: [out] or None.
-            layout: How; inputs must have its precision.
+            layout: The layout, whose precision inputs must have.
             relu: Whether a ReLU follows.
         """
         self._dtype, self._arithmetic = layout.dtype, layout.arithmetic(weight)
@@ -318,7 +316,7 @@ class PackedLinear:
 
 
 class InferenceConv:
-    """A 3x3 convolution, same size, with the group norm before it and perhaps the ReLU after it."""
+    """A 3x3 convolution of the same size, with optional group norm before and ReLU after it."""
 
     def __init__(
         self,
@@ -346,13 +344,13 @@ class InferenceConv:
     def __call__(self, x_nchw: Tensor, skip_nchw: Tensor | None = None) -> Tensor:
         """[N, C_in, H, W] in channels-last layout -> [N, C, H, W], likewise.
 
-        `skip_nchw`, of the result's shape, is added in the end.
+        `skip_nchw`, of the result's shape, is added at the end.
         """
         return self.engine.forward(x_nchw, self._packed, skip_nchw)
 
 
 class InferenceLayerNorm:
-    """Normalises each row; the order of features may be changed on the way in."""
+    """Normalises each row, whose features may be in another order than the norm's."""
 
     def __init__(self, norm: nn.LayerNorm, dtype: torch.dtype, order: Tensor | None = None) -> None:
         """Copy the weights.
@@ -360,7 +358,7 @@ class InferenceLayerNorm:
         Args:
             norm: The norm.
             dtype: Precision.
-            order: [features], where each feature of the input stands in `norm`.
+            order: [features], the index in `norm` of each feature of the input.
         """
         weight, bias = norm.weight.detach(), norm.bias.detach()
         if order is not None:
@@ -369,5 +367,5 @@ class InferenceLayerNorm:
         self._epsilon = norm.eps
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Shapes unchanged."""
+        """Keep the shape."""
         return F.layer_norm(x, self._weight.shape, self._weight, self._bias, self._epsilon)

@@ -11,7 +11,7 @@ from rllib_minestudio.models.kernels.engines import Convolution, ConvolutionLaye
 
 
 class SameConv3x3(nn.Conv2d):
-    """`nn.Conv2d` with 3x3 filters and a border of zeros, and perhaps a ReLU after it."""
+    """`nn.Conv2d` with 3x3 filters and a border of zeros, optionally followed by a ReLU."""
 
     def __init__(self, channels_in: int, channels_out: int, bias: bool) -> None:
         super().__init__(channels_in, channels_out, kernel_size=3, padding=1, bias=bias)
@@ -40,10 +40,10 @@ class SameConv3x3(nn.Conv2d):
 class FanInLayer(nn.Module):
     """Convolution or linear layer with fan-in initialisation, normalised before the weights.
 
-    The weights of each output unit are drawn at random and rescaled to L2 norm `scale`; there
-    is a bias (initially 0) only where no normalisation precedes, because otherwise the norm
-    carries one. Source: openai/Video-Pre-Training, lib/util.py, `FanInInitReLULayer`; the
-    attribute names `norm` and `layer` are those of its checkpoints.
+    The weights of each output unit are drawn at random and rescaled to L2 norm `scale`. There is a
+    bias (initially 0) only without a norm, which has its own. Source: openai/Video-Pre-Training,
+    lib/util.py, `FanInInitReLULayer`; the attribute names `norm` and `layer` are those of its
+    checkpoints.
     """
 
     def __init__(
@@ -66,9 +66,9 @@ class FanInLayer(nn.Module):
 
 
 def rescale_fan_in(layer: nn.Linear | nn.Conv2d, scale: float) -> None:
-    """Rescale each output unit's weights to L2 norm `scale` and zeroes the bias, in place."""
+    """Rescale each output unit's weights to L2 norm `scale` and zero the bias, in place."""
     if layer.weight.is_meta:
-        # There are no numbers, and for their shapes PyTorch would import its compiler: a second.
+        # There is nothing to rescale, and PyTorch would import its compiler, which takes a second.
         return
     with torch.no_grad():
         flat = layer.weight.view(layer.weight.shape[0], -1)

@@ -1,7 +1,7 @@
-"""VPT's memory: the state that moves by one slot a step, and the ring that stays where it is.
+"""VPT's memory: the network's state, and a ring buffer for acting.
 
-`VPTState` moves every key and value by one slot at each step. Here a frame overwrites the
-oldest slot instead, which no frame may attend to any more. With M = 4 (letters are frames)::
+`VPTState` moves every key and value by one slot at each step. In `RingMemory`, a frame instead
+overwrites the oldest slot, to which no frame may attend any more. With M = 4 (letters are frames)::
 
     step            slots         as VPTState (oldest first)
     after d         a b c d       a b c d
@@ -23,7 +23,7 @@ from rllib_minestudio.models.vpt.config import VPTConfig
 class RingMemory:
     """The memories of several environments on one device, never reallocated.
 
-    Axes beyond `VPTState`'s: n all environments.
+    Axis n: all environments; for the others see `VPTState`.
     """
 
     def __init__(self, config: VPTConfig, num_envs: int, device: torch.device) -> None:
@@ -32,9 +32,9 @@ class RingMemory:
         self.keys_lnhmd = torch.zeros(shape, device=device)
         self.values_lnhmd = torch.zeros(shape, device=device)
         self.bias_nm = torch.full((num_envs, memory), MASKED_LOGIT, device=device)
-        """0 where a slot holds a frame of the running episode."""
+        """0 where a slot holds a frame of the current episode, else `MASKED_LOGIT`."""
         self.slot_n = torch.full((num_envs,), memory - 1, device=device)
-        """Of each environment's newest frame."""
+        """The slot of each environment's newest frame."""
         self._all = torch.arange(num_envs, device=device)
 
     def advance(self, first_b: Tensor, rows: Tensor | None = None) -> RingView:
@@ -42,10 +42,10 @@ class RingMemory:
 
         Args:
             first_b: [B] bool, True where the frame begins an episode.
-            rows: [B] the environments that have a frame; all if None.
+            rows: [B] indices of the environments that have a frame; all if None.
 
         Returns:
-            Where to put the frame's keys and values.
+            The view that takes the frame's keys and values.
         """
         rows_b = self._all if rows is None else rows
         slot_b = (self.slot_n[rows_b] + 1) % self.bias_nm.shape[1]
@@ -60,13 +60,13 @@ class RingMemory:
         return self.slot_n.clone(), self.bias_nm.clone()
 
     def rewind(self, bookmark: tuple[Tensor, Tensor], except_n: Tensor | None = None) -> None:
-        """Take back at most one frame of each environment.
+        """Undo at most one frame of each environment.
 
-        That frame stays in the slot of the oldest one, which nothing may attend to any more.
+        Its keys and values stay in the oldest slot, to which no frame may attend any more.
 
         Args:
             bookmark: From before the frame.
-            except_n: [N] bool, environments that keep it; None: none.
+            except_n: [N] bool, environments that keep the frame; None means none.
         """
         slot_n, bias_nm = bookmark
         if except_n is not None:
@@ -80,7 +80,7 @@ class RingMemory:
         return [tensor.clone() for tensor in self._tensors()]
 
     def restore(self, snapshot: list[Tensor]) -> None:
-        """Put everything back, in place."""
+        """Restore a snapshot, in place."""
         for tensor, saved in zip(self._tensors(), snapshot, strict=True):
             tensor.copy_(saved)
 
@@ -88,10 +88,10 @@ class RingMemory:
         return self.keys_lnhmd, self.values_lnhmd, self.bias_nm, self.slot_n
 
     def to_state(self, rows: Tensor | None = None) -> VPTState:
-        """Return a copy in the network's form: [B, ...], oldest first.
+        """Return a copy in the network's form: [B, ...], oldest frame first.
 
         Args:
-            rows: [B] of which environments; all if None.
+            rows: [B] indices of environments; all if None.
         """
         take = slice(None) if rows is None else rows
         memory = self.bias_nm.shape[1]
@@ -104,7 +104,7 @@ class RingMemory:
         return VPTState(mask_bm, keys, values)
 
     def load_state(self, state: VPTState) -> None:
-        """Take over memories in the network's form, for all environments."""
+        """Set the memories of all environments, given in the network's form."""
         self.slot_n.fill_(self.bias_nm.shape[1] - 1)
         self.bias_nm.copy_(torch.where(state.mask, 0.0, MASKED_LOGIT))
         for ours, theirs in ((self.keys_lnhmd, state.keys), (self.values_lnhmd, state.values)):
@@ -138,7 +138,7 @@ class RingView:
         """[B, 1, M] added to the logits: 0 or `MASKED_LOGIT`."""
 
     def add(self, layer: int, key_bhd: Tensor, value_bhd: Tensor) -> tuple[Tensor, Tensor]:
-        """Stores the frame in one layer; returns that layer's keys and values [B, H, M, D]."""
+        """Store the frame in one layer; return that layer's keys and values [B, H, M, D]."""
         keys_nhmd, values_nhmd = self._ring.keys_lnhmd[layer], self._ring.values_lnhmd[layer]
         keys_nhmd[self._rows_b, :, self.slot_b] = key_bhd
         values_nhmd[self._rows_b, :, self.slot_b] = value_bhd
@@ -193,7 +193,7 @@ def visibility(first_bt: Tensor, mask_bm: Tensor) -> Visibility:
         t = 2    . . . | . . x .      first: everything before is another episode
         t = 3    . . . | . . x x
 
-        new mask           0 1 1      of the last M entries, those of the running episode
+        new mask           0 1 1      of the last M entries, those of the current episode
 
     Source: `clipped_causal` with `get_mask` of MineStudio, utils/vpt_lib/masked_attention.py.
 

@@ -66,7 +66,7 @@ class Recurrence(nn.Module):
         )
 
     def forward(self, x_bte: Tensor, first_bt: Tensor, state: VPTState) -> tuple[Tensor, VPTState]:
-        """Run all blocks; every one keeps a memory of its own but shares the mask."""
+        """Run all blocks; each has its own memory, and all share the mask."""
         visible_btk, mask_bm = visibility(first_bt, state.mask)
         bias_b1tk = torch.zeros_like(visible_btk, dtype=x_bte.dtype)
         bias_b1tk = bias_b1tk.masked_fill_(~visible_btk, MASKED_LOGIT).unsqueeze(1)
@@ -96,7 +96,7 @@ class Trunk(nn.Module):
     def forward(
         self, image_bthwc: Tensor, first_bt: Tensor, state: VPTState
     ) -> tuple[Tensor, VPTState]:
-        """Return the latent [B, T, hidsize] that the heads read, and the memory after; float32."""
+        """Return the heads' latent [B, T, hidsize] and the memory after the chunk; float32."""
         with arithmetic(self.precision, image_bthwc.device):
             if self._graph is None or not image_bthwc.is_cuda:
                 return self._compute(image_bthwc, first_bt, state)
@@ -136,7 +136,7 @@ class VPTNetwork(nn.Module):
         self.value_head = ValueHead(config.hidsize)
         if config.compile:
             _note_if_slower()
-            # In place and at the first call; the parameters keep their names.
+            # Compiles in place, at the first call; the parameters keep their names.
             self.net.img_process.compile()
 
     def forward(self, image_bthwc: Tensor, first_bt: Tensor, state: VPTState) -> VPTOutput:
@@ -144,8 +144,8 @@ class VPTNetwork(nn.Module):
 
         Args:
             image_bthwc: [B, T, H, W, 3] uint8.
-            first_bt: [B, T] bool, True where a frame begins an episode; the frames before it are
-                then forgotten, in the memory and within the chunk.
+            first_bt: [B, T] bool, True where a frame begins an episode: all frames before it are
+                forgotten, in the memory and within the chunk.
             state: Memory before the chunk.
         """
         latent_bte, state = self.net(image_bthwc, first_bt, state)
@@ -198,7 +198,7 @@ NULL_CAMERA = NUM_CAMERA // 2
 """The token of a camera that does not turn."""
 
 INITIAL_LOGIT_SCALE = 0.01
-"""Fan-in scale of the heads: a new policy is all but uniform (MineStudio resets to the same)."""
+"""Fan-in scale of the heads: a new policy is almost uniform (MineStudio resets to the same)."""
 
 
 class ActionHead(nn.Module, ABC):
@@ -229,9 +229,9 @@ class JointHead(ActionHead):
 class FactoredHead(ActionHead):
     """A linear logit per component; a joint action's logit is the sum of its components'.
 
-    The distribution over joint actions is the same kind of object as `JointHead`'s, but a
-    sample of one action teaches every joint action that shares a component with it: 30
-    components stand behind the 8641 buttons, 22 behind the 121 camera positions.
+    Unlike with `JointHead`, a sample of one action teaches every joint action that shares a
+    component with it: 30 components make up the 8641 button combinations, and 22 the 121 camera
+    movements.
     """
 
     def __init__(
@@ -241,9 +241,10 @@ class FactoredHead(ActionHead):
 
         Args:
             width: Size of the latent.
-            sizes: Choices of each group; joint actions are numbered as in `product_membership`.
+            sizes: Number of choices in each group; joint actions are numbered as in
+                `product_membership`.
             temperature: Divides the logits.
-            exclusive: Whether a last joint action is a component of its own.
+            exclusive: Whether one more joint action, the last, is a component of its own.
         """
         super().__init__()
         self.sizes = tuple(sizes)
@@ -301,14 +302,13 @@ def product_membership(sizes: Sequence[int], exclusive: bool = False) -> Tensor:
     """Return which choice of each group every joint action consists of.
 
     Args:
-        sizes: Choices of each group.
-        exclusive: Whether one more joint action comes last, with a component of its own; VPT's
-            buttons have the inventory key.
+        sizes: Number of choices in each group.
+        exclusive: Whether one more joint action, the last, is a component of its own, as the
+            inventory key is in VPT's buttons.
 
     Returns:
         [product of sizes, sum of sizes] float32, one 1 per group and row; with `exclusive` a row
-        and a column more. The order is that of `itertools.product`: the last group counts
-        fastest.
+        and a column more. The order is that of `itertools.product`: the last group is fastest.
     """
     combinations, choices = math.prod(sizes), sum(sizes)
     choice_of = np.stack(np.unravel_index(np.arange(combinations), sizes), axis=1)

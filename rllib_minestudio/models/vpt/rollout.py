@@ -24,7 +24,7 @@ from rllib_minestudio.models.vpt.network import VPTNetwork
 
 
 class VPTDecision(NamedTuple):
-    """What the policy decides for B environments."""
+    """What a policy decides for B environments."""
 
     actions: dict[str, Tensor]
     """Per head [B, 1] tokens, int64."""
@@ -42,9 +42,9 @@ class VPTDecision(NamedTuple):
 class InferenceSession:
     """Plays `network` in a fixed number of environments.
 
-    Gives the numbers that `network` gives (in float32 up to rounding), faster: see
-    `inference.py` and `memory.py`. Changes to the network's weights are noticed at the next
-    step; `WeightWatch` says how, and which one cannot be.
+    Computes the same numbers as `network` (in float32 up to rounding), but faster: see
+    `inference.py` and `memory.py`. Changes to the network's weights take effect at the next step,
+    with one exception, which `WeightWatch` names.
 
     Example:
         >>> session = InferenceSession(network, num_envs=8)
@@ -71,17 +71,17 @@ class InferenceSession:
         explore: bool = True,
         uniform_bh: Tensor | None = None,
     ) -> VPTDecision:
-        """Take one step; the environments' memories move on.
+        """Take one step and advance the environments' memories.
 
         Args:
             image_bhwc: [B, H, W, 3] uint8, on the network's device.
             first_b: [B] bool, True where the frame begins an episode.
-            rows: [B] int64, which environments these are, each once; None: all, in order.
-            moving_n: [N] bool, with all rows: whose memories move on. The others are computed as
-                well and discarded, so that no row's numbers depend on which others are ready.
-                None: all.
-            explore: Draw the actions; else take the most probable ones.
-            uniform_bh: [B, heads] numbers to draw with; see `sampling.sample`.
+            rows: [B] int64, distinct indices of the environments; None means all, in order.
+            moving_n: [N] bool, only with all rows: the environments whose memories advance. The
+                others are computed too and discarded, so that a row's numbers do not depend on
+                which others are ready. None means all.
+            explore: Sample the actions; otherwise take the most probable ones.
+            uniform_bh: [B, heads] numbers to draw with; see `sample`.
         """
         self._refresh()
         bookmark = None if moving_n is None else self._memory.bookmark()
@@ -97,7 +97,7 @@ class InferenceSession:
 
     @torch.no_grad()
     def value(self, image_bhwc: Tensor, first_b: Tensor, rows: Tensor | None = None) -> Tensor:
-        """Return values [B] in the task's units; the memories stay as they are."""
+        """Return values [B] in the task's units without advancing the memories."""
         self._refresh()
         bookmark = self._memory.bookmark()
         _, value_b = self._step(image_bhwc, first_b, rows)
@@ -105,15 +105,15 @@ class InferenceSession:
         return self._network.value_head.denormalize(value_b)
 
     def state(self, rows: Tensor | None = None) -> VPTState:
-        """Return a copy of memories in the network's form.
+        """Return a copy of the memories in the network's form.
 
         Args:
-            rows: [B] int64, of which environments; None: of all, in order.
+            rows: [B] int64, indices of environments; None means all, in order.
         """
         return self._memory.to_state(rows)
 
     def load_state(self, state: VPTState) -> None:
-        """Take over the memories of all environments."""
+        """Set the memories of all environments."""
         self._memory.load_state(state)
 
     def _step(self, image_bhwc: Tensor, first_b: Tensor, rows: Tensor | None = None) -> Outputs:
@@ -121,7 +121,6 @@ class InferenceSession:
             return self._inference(image_bhwc, self._memory.advance(first_b, rows))
 
     def _refresh(self) -> None:
-        """Copy the weights again if they have changed."""
         if self._weights.has_changed:
             self._adopt_weights()
 
@@ -138,11 +137,10 @@ class InferenceSession:
 
 
 # --------------------------------------------------------------------------- from logits to actions
-# One token per head, and the log-probability of them all.
 
 
 class TokenSample(NamedTuple):
-    """Actions, and how probable they were."""
+    """Actions and their log-probability."""
 
     actions: dict[str, Tensor]
     """Per head [..., 1] tokens, int64."""
@@ -157,18 +155,18 @@ def sample(
     explore: bool = True,
     uniform: Tensor | None = None,
 ) -> TokenSample:
-    """Choose a token per head.
+    """Choose a token per head, by inverse CDF.
 
-    By inverse CDF: one uniform number per head and row instead of MineStudio's one per logit
-    (Gumbel-max), for the same distribution. The exponentials that the cumulative sum is made of
-    also give the normaliser, so the logits need not be normalised first. Sums are float64, because
-    in float32 the cumulative sum of 8641 terms misplaces rare actions.
+    Uses one random number per head and row where MineStudio uses one per logit (Gumbel-max); the
+    distribution is the same. The exponentials in the cumulative sum also give the normaliser, so
+    the logits need not be normalised first. Sums are float64: in float32, a cumulative sum of 8641
+    terms misplaces rare actions.
 
     Args:
         logits: Per head [..., N] float32, up to a constant per row.
-        explore: Draw from the distribution; else take its mode.
-        uniform: [..., heads] float64 numbers in [0, 1) to draw with, so that a row's actions depend
-            on its own numbers only, not on the rows beside it; None: torch's own.
+        explore: Draw from the distribution; otherwise take its mode.
+        uniform: [..., heads] float64 numbers in [0, 1) to draw with: a row's actions then depend on
+            its own numbers only, not on other rows. None uses torch's generator.
     """
     actions, log_probs = {}, []
     for head, (name, scores) in enumerate(logits.items()):
@@ -189,35 +187,35 @@ def sample(
     return TokenSample(actions, torch.cat(log_probs, dim=-1).sum(dim=-1).float())
 
 
-# ---------------- noticing at every step, at next to no cost, that a network's weights have changed
-# There is no one mark of that in PyTorch:
+# ---------------------- detecting changed weights before every step of acting, at next to no cost
+# PyTorch has no single sign of a change:
 #
 # ==============================================  ==================================
-# what happens to a parameter                     how it shows
+# change of a parameter                           its sign
 # ==============================================  ==================================
 # it is written in place                          its version counter
-# `parameter.data = ...`                        its address
+# `parameter.data = ...`                          its address
 # it or its module is replaced, as                modules report what is registered
-# `load_state_dict(..., assign=True)` does      in them
+# `load_state_dict(..., assign=True)` does        in them
 # a fused optimizer writes it                     optimizers report their steps
 # ==============================================  ==================================
 #
-# The two reports go to hooks of the whole process, so that a step of acting pays nothing for them.
+# The two reports go to process-wide hooks, so they cost nothing when acting.
 
 _version = attrgetter("_version")
 
 
 class WeightWatch:
-    """Tells whether a network's weights have changed since they were last looked at.
+    """Tells whether a network's weights have changed since the last `look`.
 
-    Writes through `parameter.data` are the exception, of which PyTorch itself knows nothing:
-    whoever makes them calls `torch.autograd.graph.increment_version` on the parameters.
+    Writes through `parameter.data` are the exception, since PyTorch itself does not track them:
+    code that does so must call `torch.autograd.graph.increment_version` on the parameters.
     """
 
     def __init__(self, network: nn.Module) -> None:
         self._network = network
         self.look()
-        own = weakref.ref(self)  # hooks that held the object itself would keep it for ever
+        own = weakref.ref(self)  # a hook that held `self` would keep it alive
 
         def note_step(optimizer: Optimizer, *_: Any) -> None:
             if (watch := own()) is not None:
@@ -235,18 +233,18 @@ class WeightWatch:
             weakref.finalize(self, hook.remove)
 
     def look(self) -> None:
-        """Take the weights as they are for known; to be called before they are read."""
+        """Mark the present weights as known. Call this before reading them."""
         self._is_reported = False
         self._module_ids = frozenset(map(id, self._network.modules()))
         self._weights = list(self._network.parameters())
-        # Kept, so that no new numbers can come to lie at the address of the old ones.
+        # Kept alive, so that no new tensor can reuse an old one's address.
         self._numbers = [weight.detach() for weight in self._weights]
         self._addresses = list(map(Tensor.data_ptr, self._weights))
         self._versions = list(map(_version, self._weights))
 
     @property
     def has_changed(self) -> bool:
-        """Whether the weights may be others than those last looked at."""
+        """Whether the weights may have changed since the last `look`."""
         return (
             self._is_reported
             or list(map(Tensor.data_ptr, self._weights)) != self._addresses

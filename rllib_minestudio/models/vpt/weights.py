@@ -36,7 +36,7 @@ from rllib_minestudio.models.vpt.config import COMPUTE_FIELDS, VPTConfig, as_tup
 from rllib_minestudio.models.vpt.network import FactoredHead, VPTNetwork
 
 PARTS = ("net.", "pi_head.", "value_head.")
-"""What a policy consists of. Names outside belong to other heads that someone trained along."""
+"""Prefixes of a policy's tensors. Other names belong to heads that were trained along with it."""
 
 
 def load_weights(network: nn.Module, checkpoint: Checkpoint) -> None:
@@ -69,7 +69,7 @@ def load_network(checkpoint: Checkpoint) -> VPTNetwork:
 def config_from_checkpoint(checkpoint: Checkpoint) -> VPTConfig:
     """Return the size and temperature of the network that a checkpoint holds.
 
-    Checkpoints that are only a state dict do not tell everything, see `config_from_shapes`.
+    A bare state dict does not tell everything; see `config_from_shapes`.
 
     Raises:
         CheckpointMismatchError: The checkpoint is unreadable, or not of a VPT network.
@@ -90,14 +90,15 @@ def config_from_checkpoint(checkpoint: Checkpoint) -> VPTConfig:
 
 
 def config_from_options(options: Mapping[str, Any], other_names: Sequence[str] = ()) -> VPTConfig:
-    """Like `VPTConfig.from_options`, but starts from `weights` if no preset is named.
+    """Do as `VPTConfig.from_options`, but start from `weights` if no preset is named.
 
     Args:
-        options: `{"weights": ..., "preset": ..., field: value, ...}`; the weights may be open.
-        other_names: Names that the caller accepts besides; they may be among the options.
+        options: `{"weights": ..., "preset": ..., field: value, ...}`; `weights` may be an open
+            checkpoint.
+        other_names: Further names that the caller accepts; they may be among the options.
 
     Raises:
-        InvalidOptionsError: For unknown or invalid options.
+        InvalidOptionsError: An option is unknown or invalid.
         CheckpointMismatchError: The weights cannot be read.
     """
     sizes = {name: value for name, value in options.items() if name not in other_names}
@@ -107,16 +108,16 @@ def config_from_options(options: Mapping[str, Any], other_names: Sequence[str] =
     if weights is None or "preset" in sizes or sizes.keys() == fields:
         return VPTConfig.from_options(sizes, other_names)
     if not sizes.keys() <= fields:
-        VPTConfig.from_options(sizes, other_names)  # complains about the names
+        VPTConfig.from_options(sizes, other_names)  # raises, naming them
     return dataclasses.replace(config_from_checkpoint(checkpoints.open(weights)), **sizes)
 
 
 def weights_problems(config: VPTConfig, checkpoint: Checkpoint) -> list[str]:
-    """Say why a checkpoint does not fit the network to be, looking at names and shapes only.
+    """Report why a checkpoint does not fit a network, by names and shapes only.
 
     Returns:
-        One message per problem; an empty list if `load_weights` would accept the checkpoint
-        (but for damaged values, which only looking at them shows).
+        One message per problem; an empty list if `load_weights` would accept the checkpoint, unless
+        its values are damaged, which is not checked.
     """
     try:
         comparison = compare(blank_network(config).state_dict(), policy_part(checkpoint.tensors()))
@@ -139,12 +140,12 @@ def blank_network(config: VPTConfig) -> VPTNetwork:
 
 
 def policy_part(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Leave out other heads, which OpenAI's and MineStudio's loaders ignore as well."""
+    """Leave out tensors of other heads, which OpenAI's and MineStudio's loaders ignore as well."""
     return {name: tensor for name, tensor in tensors.items() if name.startswith(PARTS)}
 
 
 def _config_of_own(options: Mapping[str, Any], checkpoint: Checkpoint) -> VPTConfig:
-    """Our own options; where they had left the size to other weights, the tensors tell it."""
+    """Read our own options; sizes that they left to other weights come from the tensors."""
     fields = [field.name for field in dataclasses.fields(VPTConfig)]
     sizes = {name: options[name] for name in ("preset", *fields) if name in options}
     if "preset" in sizes or options.get("weights") is None:
@@ -189,7 +190,7 @@ WRITTEN_ARGUMENTS = (
     "use_pointwise_layer",
     "use_pre_lstm_ln",
 )
-"""Those of them that MineStudio's own files spell out; the others are its defaults."""
+"""Those of `FIXED_ARGUMENTS` that MineStudio's own files spell out; the rest are its defaults."""
 
 DEFAULT_ARGUMENTS: dict[str, Any] = {
     "hidsize": 512,
@@ -203,7 +204,7 @@ DEFAULT_ARGUMENTS: dict[str, Any] = {
 """MineStudio's defaults where they differ from `VPTConfig`'s and `FIXED_ARGUMENTS`."""
 
 DEFAULT_TEMPERATURE = 2.0
-"""Assumed where a file does not tell; all of OpenAI's models have it."""
+"""Assumed where a file does not say; all of OpenAI's models have it."""
 
 NOT_ARGUMENTS = ("temperature", "action_head", *COMPUTE_FIELDS)
 """Fields of `VPTConfig` that belong to the heads, or to no checkpoint."""
@@ -212,10 +213,10 @@ NOT_ARGUMENTS = ("temperature", "action_head", *COMPUTE_FIELDS)
 def config_from_arguments(arguments: Mapping[str, Any], temperature: float) -> VPTConfig:
     """Read the network arguments of MineStudio's or OpenAI's files.
 
-    Arguments that neither code base uses for the policy are ignored, as they do themselves.
+    Arguments that neither code base uses for the policy are ignored, as in these code bases.
 
     Raises:
-        CheckpointMismatchError: They describe a network that this package does not have.
+        CheckpointMismatchError: They describe a network that this package does not support.
     """
     arguments = {**DEFAULT_ARGUMENTS, **arguments}
     problems = [
@@ -238,10 +239,10 @@ def config_from_arguments(arguments: Mapping[str, Any], temperature: float) -> V
 
 
 def is_same(found: Any, wanted: Any) -> bool:
-    """Whether plain data are equal; an array, which a file may hold anywhere, never is."""
+    """Whether two plain values are equal; arrays, which a file may hold anywhere, never are."""
     try:
         return type(found) is type(wanted) and bool(found == wanted)
-    except ValueError:  # arrays within have no truth value
+    except ValueError:  # nested arrays have no truth value
         return False
 
 
@@ -255,9 +256,9 @@ def arguments_from_config(config: VPTConfig) -> dict[str, Any]:
 def config_from_shapes(shapes: Shapes) -> VPTConfig:
     """Read the sizes off a state dict.
 
-    Three things do not show: the image is taken to be square, `timesteps` to be half of
-    `attention_memory_size` (only their difference, the memory, matters to the network), and
-    the temperature to be `DEFAULT_TEMPERATURE`.
+    Three things are assumed, because shapes do not show them: the image is square, `timesteps` is
+    half of `attention_memory_size` (only their difference, the memory, matters to the network), and
+    the temperature is `DEFAULT_TEMPERATURE`.
 
     Raises:
         CheckpointMismatchError: The names or shapes are not those of a VPT network.
@@ -300,19 +301,19 @@ def _read_sizes(shapes: Shapes) -> VPTConfig:
 
 
 def _count(shapes: Shapes, name: str) -> int:
-    """How many names fit a pattern with one `{}` for a number."""
+    """The number of names that match a pattern with one `{}` for a number."""
     pattern = re.compile(re.escape(name).replace(r"\{\}", r"\d+"))
     return sum(pattern.fullmatch(key) is not None for key in shapes)
 
 
-# writing a policy as the folder that MineStudio's `VPTPolicy.from_pretrained` reads, or ours
+# ------- writing a policy: as MineStudio's `VPTPolicy.from_pretrained` reads it, or in our own form
 
 
 def export_checkpoint(checkpoint: Checkpoint, folder: str | Path) -> VPTConfig:
-    """Convert a checkpoint of any form; returns the configuration written.
+    """Convert a checkpoint of any form to MineStudio's; return the configuration written.
 
     Raises:
-        CheckpointMismatchError: The checkpoint is wrong, or the folder already holds a model.
+        CheckpointMismatchError: The checkpoint is invalid, or the folder already holds a model.
     """
     other = checkpoint.other_policy
     if other is not None:
@@ -327,12 +328,11 @@ def export_checkpoint(checkpoint: Checkpoint, folder: str | Path) -> VPTConfig:
 def export_network(network: VPTNetwork, folder: str | Path) -> VPTConfig:
     """Write `config.json` and `model.safetensors`.
 
-    MineStudio knows joint heads only; factored ones are multiplied out, which changes no
-    probability.
+    MineStudio has joint heads only. Factored ones are multiplied out, which changes no probability.
 
     Args:
         network: The policy.
-        folder: Made if necessary; must not hold a model yet.
+        folder: Created if necessary; must not hold a model yet.
 
     Returns:
         The configuration of the network as written, with joint heads.
@@ -361,17 +361,17 @@ def save_checkpoint(
 
     Args:
         checkpoint: The original.
-        folder: Made if necessary; must not hold a model yet.
-        memory: Frames that the copy shall remember, the present one included; None: as many as
-            the original.
-        temperature: What the copy's logits are divided by besides.
+        folder: Created if necessary; must not hold a model yet.
+        memory: The number of frames that the copy remembers, the present one included; None means
+            as many as the original.
+        temperature: Additionally divides the copy's logits.
 
     Returns:
         The configuration written.
 
     Raises:
-        CheckpointMismatchError: The checkpoint is wrong, or the folder already holds a model.
-        InvalidOptionsError: It does not remember so many frames, or that is no temperature.
+        CheckpointMismatchError: The checkpoint is invalid, or the folder already holds a model.
+        InvalidOptionsError: The original remembers fewer frames, or the temperature is invalid.
     """
     network = load_network(checkpoint)
     if memory is not None:
@@ -384,11 +384,11 @@ def save_checkpoint(
 
 
 def copy_plain(checkpoint: Checkpoint, folder: Path) -> None:
-    """Copy a checkpoint into a new folder without pickle, as it is and without building it.
+    """Copy a checkpoint unchanged into a new folder without pickle, without building its network.
 
     Raises:
         CheckpointError: The folder cannot be written.
-        CheckpointMismatchError: The checkpoint is wrong, or the folder already holds a model.
+        CheckpointMismatchError: The checkpoint is invalid, or the folder already holds a model.
     """
     config = config_from_checkpoint(checkpoint)
     state = {name: t.contiguous() for name, t in checkpoint.tensors().items()}
@@ -409,21 +409,21 @@ def write_plain(
 
 
 def with_shorter_memory(network: VPTNetwork, memory: int) -> VPTNetwork:
-    """A copy that attends to the last `memory` frames only, as it would learn to by itself.
+    """Return a copy that attends to the last `memory` frames only.
 
-    Of the weights only the attention's biases by age (`b_nd`) depend on how much is remembered.
+    Of the weights, only the attention's biases by age (`b_nd`) depend on the memory's length.
 
     Args:
         network: The original.
-        memory: From 1, which is to remember nothing: the present frame counts.
+        memory: At least 1, which means to remember nothing: the present frame counts.
 
     Raises:
-        InvalidOptionsError: The original does not remember so many frames.
+        InvalidOptionsError: The original remembers fewer frames.
     """
     config = network.config
     if not 1 <= memory <= config.memory_length:
         raise InvalidOptionsError(
-            broken_rule("memory", memory, f"must be from 1 to the {config.memory_length} frames")
+            broken_rule("memory", memory, f"must be from 1 to {config.memory_length} frames")
         )
     shorter = VPTNetwork(
         dataclasses.replace(config, attention_memory_size=config.timesteps + memory)
@@ -437,7 +437,7 @@ def with_shorter_memory(network: VPTNetwork, memory: int) -> VPTNetwork:
 
 
 def _new_files(folder: str | Path, description: str) -> tuple[Path, Path]:
-    """Make a folder for a model; returns its description's and its weights' paths."""
+    """Create a folder for a model; return the paths of its description and its weights."""
     folder = Path(folder)
     files = folder / description, folder / TENSORS
     present = [path.name for path in files if path.exists()]
@@ -453,7 +453,7 @@ def _write(weights: Path, state: dict[str, Tensor], description: Path, text: str
     """Write both files, the description last: without it the folder is no model.
 
     Raises:
-        CheckpointError: They cannot be written; neither is there then.
+        CheckpointError: They cannot be written; neither file is left.
     """
     try:
         with whole_file(weights) as partial:
@@ -474,7 +474,7 @@ def _tensors(network: VPTNetwork) -> dict[str, torch.Tensor]:
 
 @torch.no_grad()
 def _joint_heads(network: VPTNetwork) -> dict[str, torch.Tensor]:
-    """A joint action's logit is the sum of its components': so are its weights and bias."""
+    """Return the tensors of joint heads: weights and biases, like logits, sum over components."""
     state = {}
     for name, head in network.pi_head.items():
         if isinstance(head, FactoredHead):
@@ -484,7 +484,7 @@ def _joint_heads(network: VPTNetwork) -> dict[str, torch.Tensor]:
     return state
 
 
-# --------------------------- what a checkpoint holds, without looking at the numbers in its tensors
+# ---------------------------- what a checkpoint holds, without reading the values in its tensors
 
 
 @dataclass(frozen=True)
@@ -492,7 +492,7 @@ class CheckpointSummary:
     """A checkpoint in numbers."""
 
     form: str
-    """Which of the forms of `checkpoints/checkpoint.py`."""
+    """One of the forms in `checkpoints/checkpoint.py`."""
 
     weights: Path
     """The file with the tensors."""
@@ -501,13 +501,13 @@ class CheckpointSummary:
     """The network."""
 
     described: bool
-    """Whether the checkpoint tells its configuration; else it was read off the tensors."""
+    """Whether the checkpoint states its configuration; otherwise the tensors gave it."""
 
     parameters: int
-    """Numbers in the policy's tensors."""
+    """The number of values in the policy's tensors."""
 
     dtype: str
-    """Of these numbers as stored; several are separated by commas."""
+    """The stored dtypes of these values, separated by commas."""
 
     matched: int
     """Tensors that fit the network in name and shape."""
@@ -523,7 +523,7 @@ class CheckpointSummary:
 
 
 def summarize(checkpoint: Checkpoint) -> CheckpointSummary:
-    """Tell names, shapes and settings of a checkpoint.
+    """Summarise a checkpoint by its names, shapes and settings.
 
     Raises:
         CheckpointMismatchError: It cannot be read, or is not of a VPT network.
@@ -547,10 +547,10 @@ def summarize(checkpoint: Checkpoint) -> CheckpointSummary:
 
 
 def count_numbers(tensors: Mapping[str, Tensor]) -> int:
-    """Counts the numbers in all tensors."""
+    """Return the number of values in all tensors."""
     return sum(tensor.numel() for tensor in tensors.values())
 
 
 def dtypes(tensors: Mapping[str, Tensor]) -> str:
-    """Names the dtypes of all tensors."""
+    """Return the dtypes of all tensors, separated by commas."""
     return ", ".join(sorted({str(t.dtype).removeprefix("torch.") for t in tensors.values()}))

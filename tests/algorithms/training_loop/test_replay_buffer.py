@@ -171,7 +171,7 @@ def test_what_nothing_was_ever_trained_on_counts_as_played_never_sampled():
 
 def test_asking_for_more_than_there_is_says_so():
     buffer = ReplayBuffer(max_fragments=2, max_reuse=1, max_staleness=0)
-    with pytest.raises(ReplayBufferError, match=r"1 fragments were asked .* holds 0"):
+    with pytest.raises(ReplayBufferError, match=r"1 fragments were requested .* can give 0"):
         buffer.sample(1)
 
 

@@ -142,7 +142,7 @@ def test_failed_trials_are_called_failed_and_so_says_the_exit_status(tmp_path, c
     with_result, without = rows
     assert "2.00" in with_result and "2.00" not in without
     assert "A trial failed: KeyError: 'cow'" in output.err
-    assert "tiny: 2 of 4 trials failed; --resume goes on" in output.err
+    assert "tiny: 2 of 4 trials failed; --resume continues" in output.err
     saved = json.loads((tmp_path / "summary.json").read_text())
     assert saved["failed_trials"] == 2
     assert [one["error"] for one in saved["trials"]] == [None, None, "KeyError: 'cow'"]

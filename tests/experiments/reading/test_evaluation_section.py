@@ -32,9 +32,9 @@ def test_without_it_nothing_is_evaluated():
     "config, evaluation, problem",
     [
         ({}, {"intervall": 5}, "Did you mean 'interval'"),
-        ({}, {"episodes": 5}, "say every how many iterations"),
+        ({}, {"episodes": 5}, "give the number of iterations between"),
         ({}, {"interval": 5, "filter": "sucess"}, "Did you mean 'success'"),
-        ({"evaluation_interval": 3}, {"interval": 5}, "says the same; say it once"),
+        ({"evaluation_interval": 3}, {"interval": 5}, "is the same option; give one"),
         ({}, {"interval": 5, "parallel": True, "workers": 1}, "weights would be read while"),
     ],
 )

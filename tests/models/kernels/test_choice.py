@@ -202,7 +202,7 @@ def test_the_log_says_why_what_would_be_preferred_does_not_compute(chosen, caplo
             chosen(work, PROCESSORS["AVX2"])
         chosen(ConvolutionStack((8, 8)), PROCESSORS["no FMA"])
     first, second = (record.message for record in caplog.records)
-    assert "by torch; not CUDA: it is for GPUs; not direct: channels are to be among" in first
+    assert "by torch; not CUDA: it is for GPUs; not direct: channels must be among" in first
     assert "not direct: slow on this processor" in second
 
 

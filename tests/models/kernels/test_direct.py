@@ -181,7 +181,7 @@ def test_nan_in_the_weights_is_nan_in_the_output():
 
 def test_odd_sides_are_refused():
     stack, x, _ = _example(*SMALL)
-    with pytest.raises(ValueError, match=r"even sides here, but these are 15 x 36"):
+    with pytest.raises(ValueError, match=r"even sides, but these are 15 x 36"):
         _by_kernels(stack, x[:, :, 1:])
 
 

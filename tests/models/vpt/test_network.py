@@ -135,7 +135,7 @@ def test_no_frames_give_no_numbers(network, images, batch, time):
 
 def test_images_of_floats_are_refused(network, images):
     first = torch.zeros(2, TIME, dtype=torch.bool)
-    with pytest.raises(TypeError, match=r"of bytes .* not of torch.float32; .* makes them so"):
+    with pytest.raises(TypeError, match=r"be bytes .* not torch.float32; .* converts them"):
         network(images / 255, first, network.initial_state(2))
 
 

@@ -215,7 +215,7 @@ def test_things_that_are_no_checkpoint(joint, tmp_path):
     (tmp_path / "a.model").write_bytes(pickle.dumps({"model": 1}))
     assert "do not exist; OpenAI" in _refusal(joint, tmp_path / "a.model")
     (tmp_path / "a.weights").write_bytes(b"")
-    assert "no .model file of OpenAI" in _refusal(joint, tmp_path / "a.model")
+    assert "not a .model file of OpenAI" in _refusal(joint, tmp_path / "a.model")
     torch.save({"conv.weight": torch.zeros(3)}, tmp_path / "other.pt")
     with pytest.raises(CheckpointMismatchError, match="not those of a VPT policy"):
         config_from_checkpoint(open_checkpoint(tmp_path / "other.pt"))

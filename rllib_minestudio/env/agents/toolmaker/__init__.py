@@ -1,19 +1,10 @@
 """The toolmaker, a scripted agent that works its way up to an iron pickaxe.
 
-agent       `Toolmaker`: senses in, action tokens out
-career      one step of the plan after the other
-plan        the tech tree: what to do next
-gathering   looking for blocks, mining them, picking up what drops
-crafting    recipes clicked into a grid
-smelting    a furnace filled and emptied
-stations    screens opened at the blocks that have them, and left
-placing     blocks put down and used
-walking     along a path, jumping and digging; paths finds it
-mining      attack held on a block
-screens     a screen's slots clicked
-hands       what is in the hand
-cursor      where the cursor is
-body        what is felt and seen in a tick
+agent       `Toolmaker`, from senses to action tokens; one step of the plan after another
+plan        the tech tree: what to do next; crafting and smelting on an open screen
+gathering   finding blocks, mining them, picking up drops; stations placed, opened and left
+walking     finding and following a path, jumping and digging; attack held on a block
+body        what is felt and seen in a tick; what is in the hand; the cursor, and slots clicked
 sight       what has been seen so far
 """
 

@@ -1,8 +1,8 @@
 """The toolmaker: from nothing to a pickaxe, through the game's screens, as a player would.
 
-It knows what the frame shows (`sight`), what `info` says of the player, and where its own hand has
-moved the cursor; it acts by VPT's tokens. See `plan` for what it does next, and the other modules
-for how.
+It knows what the frame shows (`sight`), what `info` reports about the player, and where its own
+hand has moved the cursor; it acts through VPT's tokens. `plan` decides what it does next, and the
+other modules how.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from rllib_minestudio.foundation.options import not_a_choice
 
 DEFAULT_GOAL = "iron_pickaxe"
 GOAL_OF_TASK = "make"
-"""Key of a task that says what is to be made."""
+"""Key of a task that names what to make."""
 
 _TICKS_PER_GLANCE = 2
 
@@ -45,9 +45,8 @@ _TICKS_PER_GLANCE = 2
 class Toolmaker:
     """Gathers, crafts and smelts what a tool needs, and makes it.
 
-    Where the episode's task says what to `make`, as in `{name: pickaxe, make: stone_pickaxe}` below
-    `Task`, that is the goal. One seed, and one environment's episode, give the same play every
-    time.
+    If the episode's task has a `make`, as in `{name: pickaxe, make: stone_pickaxe}` under `Task`,
+    that is the goal. The same seed gives the same play in the same episodes.
     """
 
     def __init__(
@@ -56,9 +55,9 @@ class Toolmaker:
         """Choose what to make and how well to play.
 
         Args:
-            goal: What to make in episodes whose task does not say, one of the crafts in
+            goal: What to make in episodes whose task does not say: one of the crafts in
                 `knowledge.json`.
-            seed: Of everything random; None draws one.
+            seed: The seed of all randomness; None draws one.
             limits: The imperfections.
 
         Raises:
@@ -77,11 +76,10 @@ class Toolmaker:
         self._takes_over = False
 
     def take_over(self) -> None:
-        """Go on in the middle of an episode that another began.
+        """Go on in the middle of an episode that another agent began.
 
-        It closes the screen that is open, which gives back what lies in a grid; picks up what then
-        lies about; and goes for its goal with what there is. Of what was seen before it knows
-        nothing.
+        It closes the open screen, which returns what is in a grid; picks up what is then on the
+        ground; and pursues its goal with what there is. It knows nothing of what was seen before.
         """
         self.reset()
         self._body = AgentBody(replace(self._limits, late_start=0.0), self._random)
@@ -104,14 +102,14 @@ class Toolmaker:
         return press(base, body, self._keys())
 
     def _note_task(self, obs: Mapping[str, Any]) -> None:
-        """Make what the episode's task says; the episode's first observation tells the task."""
+        """Adopt the goal of the episode's task, which the episode's first observation holds."""
         task = obs.get(TASK)
         if isinstance(task, Mapping) and GOAL_OF_TASK in task:
             where = f"{GOAL_OF_TASK} of the task {task.get('name')!r}"
             self.goal = _checked_goal(task[GOAL_OF_TASK], where)
 
     def _keys(self) -> EnvAction:
-        """What the present skill does in this tick, with the hand's limits."""
+        """Return the current skill's keys for this tick, within the hand's limits."""
         body = self._body
         if self._skill is None:
             career = Career(body, self.goal)
@@ -129,7 +127,7 @@ def embedded_game(env: gym.Env[Any, Any], who: str) -> tuple[MineStudioEnv, Voxe
         who: The agent that plays, for messages.
 
     Raises:
-        TypeError: If it is no `MineStudioEnv`.
+        TypeError: If it is not a `MineStudioEnv`.
         InvalidOptionsError: If the game is not the embedded engine.
     """
     base = env.unwrapped
@@ -138,15 +136,15 @@ def embedded_game(env: gym.Env[Any, Any], who: str) -> tuple[MineStudioEnv, Voxe
     backend = base.backend
     if not isinstance(backend, VoxelBackend):
         raise InvalidOptionsError(
-            f"engine: {base.options.engine!r} does not tell {who} what there is; use engine: voxel."
+            f"engine: {base.options.engine!r} does not show {who} its blocks; use engine: voxel."
         )
     return base, backend
 
 
 def press(base: MineStudioEnv, body: AgentBody, keys: EnvAction) -> dict[str, Any]:
-    """Return keys as the action of the type that an environment takes, rounded to VPT's tokens.
+    """Return keys as an action of the environment's type, rounded to VPT's tokens.
 
-    An open screen's cursor is followed to where the action moves it.
+    The cursor of an open screen is tracked to where the action moves it.
     """
     mapper = base.sim.mapper
     buttons, camera = mapper.from_env(keys)
@@ -155,7 +153,7 @@ def press(base: MineStudioEnv, body: AgentBody, keys: EnvAction) -> dict[str, An
         body.cursor.turn(*rounded["camera"].tolist())
     if base.options.action_type == "agent":
         return {"buttons": buttons, "camera": camera}
-    del rounded["drop"]  # the game's own actions have no such key
+    del rounded["drop"]  # environment actions have no such key
     return rounded
 
 
@@ -172,7 +170,7 @@ def _checked_goal(goal: Any, where: str) -> str:
     """Return a goal that the toolmaker can make.
 
     Raises:
-        InvalidOptionsError: It cannot.
+        InvalidOptionsError: If it cannot.
     """
     crafts = knowledge().crafts
     if not isinstance(goal, str) or goal not in crafts:
@@ -186,7 +184,7 @@ def _checked_goal(goal: Any, where: str) -> str:
 _STACK_SIZE = 64
 """How many items of a kind a slot holds."""
 _THROWN_TICKS = 40
-"""Ticks for which the game lets nobody pick up what was thrown."""
+"""Ticks for which nobody can pick up what was thrown."""
 
 
 class Career:
@@ -204,7 +202,7 @@ class Career:
         self._failures = 0
 
     def pursue(self) -> Skill:
-        """Make the goal, and then another, for ever; the plan is made anew after every step."""
+        """Make the goal again and again, with a new plan after every step."""
         body, stations = self._body, self._stations
         while True:
             at_hand = [
@@ -216,16 +214,16 @@ class Career:
             self._failures = 0 if done else self._failures + 1
             if not done:
                 yield from stations.leave()
-                yield from body.wait(1)  # time passes, whatever failed
+                yield from body.wait(1)  # lets time pass, whatever failed
                 yield from self._pick_up_thrown(had)
             if self._failures >= 2:  # the place may be at fault
                 yield from stroll(body)
 
     def take_over(self) -> Skill:
-        """Pursue the goal where another left off: on any screen, and with things on the ground."""
+        """Pursue the goal where another agent left off: on any screen, with items on the ground."""
         body = self._body
         yield from self._stations.leave()
-        yield {"hotbar.1": 1}  # which slot is in the hand is not known
+        yield {"hotbar.1": 1}  # the slot in the hand is unknown
         yield from body.react()
         dropped = {drop.name for drop in body.drops}
         if dropped:
@@ -255,7 +253,7 @@ class Career:
         return (yield from craft(body, screen, known, step.item, sets))
 
     def _pick_up_thrown(self, had: Mapping[str, int]) -> Skill:
-        """Pick up what hung on the cursor when a screen closed: the game throws it away."""
+        """Pick up what was on the cursor when a screen closed: the game throws it away."""
         body = self._body
         yield from body.react()
         names = {drop.name for drop in body.drops}

@@ -1,7 +1,7 @@
 """The toolmaker's body: what it feels and sees in a tick, and its hand on the mouse.
 
-A skill is a generator: it yields the keys of one tick after the other, looks at the body in
-between, and returns whether it has done what it is for.
+A skill is a generator that yields the keys of one tick after another, reads the body in between,
+and returns whether it has succeeded.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ Skill = Generator[EnvAction, None, bool]
 
 _SMALLEST_TURN = 0.6  # degrees; the bins of VPT's camera are 0 and 0.615
 REACH = 4.5
-"""How far the player reaches blocks from its eyes, in blocks."""
+"""The player's reach for blocks, from its eyes, in blocks."""
 _TO_SIDE = 0.4  # blocks from a block's middle
 
 
 class SeenStack(NamedTuple):
-    """What a slot holds; nothing is `("none", 0)`."""
+    """The contents of a slot; `("none", 0)` if it is empty."""
 
     name: str
     quantity: int
@@ -49,7 +49,7 @@ class SeenItem(NamedTuple):
 
 
 class Glance(NamedTuple):
-    """What was seen in one tick."""
+    """What is seen in one tick."""
 
     tick: int
     blocks: VisibleBlocks
@@ -58,16 +58,16 @@ class Glance(NamedTuple):
 
 @dataclass
 class AgentBody:
-    """The player from inside.
+    """The player's body as the player feels it.
 
     Attributes:
         limits: Its imperfections.
-        random: Where everything random comes from.
+        random: The generator of all its randomness.
         reaction: Ticks from seeing to knowing.
         memory: The blocks seen so far.
         drops: Dropped items in view.
         crosshair: The block that the crosshair was on when last seen, if it was on one.
-        position: Feet, in blocks.
+        position: Position of the feet, in blocks.
         yaw: Degrees.
         pitch: Degrees, positive downwards.
         slots: Contents of the hotbar and the rest of the inventory, slots 0 to 35.
@@ -96,7 +96,7 @@ class AgentBody:
         self._glances: deque[Glance] = deque()
 
     def feel(self, info: Mapping[str, Any]) -> None:
-        """Take over what `info` says of the player."""
+        """Take in what `info` reports about the player."""
         place = info["player_pos"]
         self.position = place["x"], place["y"], place["z"]
         self.yaw, self.pitch = place["yaw"], place["pitch"]
@@ -114,7 +114,7 @@ class AgentBody:
         self._glances.append(glance)
 
     def understand(self) -> None:
-        """Take in what was seen a reaction time ago."""
+        """Learn what was seen a reaction time ago."""
         while self._glances and self._glances[0].tick + self.reaction <= self.tick:
             known = self._glances.popleft()
             self.memory.note(known.blocks)
@@ -127,7 +127,11 @@ class AgentBody:
         self.memory.note_air((x, y + 1, z))
 
     def move_mouse(self, wanted: tuple[float, float]) -> tuple[float, float]:
-        """Turn towards where a skill wants to look, by (pitch, yaw) degrees, as far as one can."""
+        """Return this tick's turn towards what a skill wants to look at.
+
+        Args:
+            wanted: (pitch, yaw) degrees to turn in all.
+        """
         error = np.asarray(wanted, np.float64)
         far = np.abs(error)
         # A share of a small angle would fall short of the smallest turn that a token expresses.
@@ -136,7 +140,7 @@ class AgentBody:
 
     @property
     def eye(self) -> Point:
-        """Place of the eyes, standing."""
+        """Position of the eyes when standing."""
         x, y, z = self.position
         return x, y + EYE_HEIGHT, z
 
@@ -166,11 +170,11 @@ class AgentBody:
         return held
 
     def slot_of(self, name: str) -> int | None:
-        """The first slot that holds an item, the hotbar's before the others."""
+        """The first slot that holds an item, those of the hotbar first."""
         return next((i for i, stack in enumerate(self.slots) if stack.name == name), None)
 
     def visible_point(self, cell: Cell) -> Point:
-        """A point of a block that nothing known hides: its middle, or else that of a side."""
+        """A point of a block that no known block hides: its middle, or else one near a side."""
         x, y, z = middle(cell)
         points = [(x, y, z)]
         for shift in (-_TO_SIDE, _TO_SIDE):
@@ -187,7 +191,7 @@ class AgentBody:
         return True
 
     def react(self) -> Skill:
-        """Wait until what is seen now is known, and a moment longer."""
+        """Wait until what is in view now is known, and a moment longer."""
         return (yield from self.wait(self.reaction + 2 + int(self.random.integers(3))))
 
     def look_at(self, point: Point, tolerance: float = 1.5, patience: int = 60) -> Skill:
@@ -203,7 +207,7 @@ class AgentBody:
 # ------------------------------------------------------------------- taking something into the hand
 
 HOTBAR = 9
-"""Slots that the keys `hotbar.1` to `hotbar.9` select."""
+"""Number of slots, which the keys `hotbar.1` to `hotbar.9` select."""
 
 TOOLS = {
     "pickaxe": ("diamond_pickaxe", "iron_pickaxe", "stone_pickaxe", "wooden_pickaxe"),
@@ -235,10 +239,10 @@ def hold_one_of(body: AgentBody, names: Iterable[str]) -> Skill:
 
 
 class TrackedCursor(screen.ScreenCursor):
-    """Where the cursor is, if every turn of the hand moves it as in the game."""
+    """The cursor's position, if every turn of the hand moves it as in the game."""
 
     def error_to(self, x: float, y: float) -> tuple[float, float]:
-        """Degrees (pitch, yaw) that bring the cursor to a pixel."""
+        """Degrees (pitch, yaw) that move the cursor to a pixel."""
         return (y - self.y) / PIXELS_PER_DEGREE, (x - self.x) / PIXELS_PER_DEGREE
 
 
@@ -246,12 +250,12 @@ class TrackedCursor(screen.ScreenCursor):
 # Opening and closing it, moving the cursor to a slot, clicking.
 
 _NEAR_ENOUGH = 4.0
-"""Pixels between the cursor and where it is to go, at which one clicks; a slot is 18 wide."""
+"""Pixels between the cursor and its target at which to click; a slot is 18 wide."""
 _SLIP_PIXELS = 16.0
-"""How near the cursor is when one clicks too soon."""
+"""Pixels between the cursor and its target when a click comes too soon."""
 _LONGEST = 60
 _DOUBLE_CLICK_TICKS = 6
-"""Ticks after which two left clicks into one slot are no double click."""
+"""Ticks after which two left clicks on the same slot are not a double click."""
 
 
 def toggle_inventory(body: AgentBody) -> Skill:
@@ -270,9 +274,9 @@ def close_screen(body: AgentBody) -> Skill:
 
 
 class OpenScreen:
-    """The screen that is open, as the player knows its layout.
+    """The open screen, whose layout the player knows.
 
-    Clicks return whether they went where they were meant to.
+    Clicks return whether they hit the slot that they were meant for.
 
     Attributes:
         kind: "inventory", "crafting_table", "furnace" or "chest".
@@ -305,7 +309,7 @@ class OpenScreen:
         return hit
 
     def right_click(self, slot: int) -> Skill:
-        """Put down one of a stack."""
+        """Put down one item of a stack."""
         hit = yield from self._move_to(slot)
         yield from self._press({"use": 1})
         return hit
@@ -320,7 +324,7 @@ class OpenScreen:
         return True
 
     def shift_click(self, slot: int) -> Skill:
-        """Send a stack across; from a grid's result, make as many as there is enough for."""
+        """Move a stack across the screen, or craft as many of a grid's result as possible."""
         hit = yield from self._move_to(slot)
         yield {"sneak": 1}
         yield {"sneak": 1, "attack": 1}
@@ -329,7 +333,7 @@ class OpenScreen:
         return hit
 
     def swap(self, slot: int, hotbar_slot: int) -> Skill:
-        """Exchange what is in a slot with a slot of the hotbar."""
+        """Exchange the contents of a slot and of a hotbar slot."""
         hit = yield from self._move_to(slot)
         yield from self._press({f"hotbar.{hotbar_slot + 1}": 1})
         return hit
@@ -341,9 +345,9 @@ class OpenScreen:
         return (yield from self._body.wait(int(self._body.random.integers(least, most + 1))))
 
     def _move_to(self, slot: int) -> Skill:
-        """Bring the cursor into a slot; now and then one believes too soon that it is there.
+        """Move the cursor into a slot, and return whether it got there.
 
-        Returns whether it is, which one sees when it is too late.
+        Now and then the move ends too soon, which is noticed too late.
         """
         body, cursor = self._body, self._body.cursor
         place = self._layout.slots[slot]

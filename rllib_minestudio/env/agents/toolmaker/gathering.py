@@ -1,4 +1,4 @@
-"""Looking for blocks, walking up to them, mining them and picking up what drops."""
+"""Looking for blocks, mining them and picking up what drops; placing and opening stations."""
 
 from __future__ import annotations
 
@@ -21,23 +21,26 @@ from rllib_minestudio.env.agents.toolmaker.sight import Cell, Point, middle
 from rllib_minestudio.env.agents.toolmaker.walking import SIDES, mine, walk, walk_near
 
 _MINING_REACH = 3.9
-"""Blocks from the eyes to a block's middle at which one stops to mine it."""
+"""Blocks from the eyes to a block's middle, at most, to mine it."""
 _SOFT = "leaves"
 _LOWER_COST, _HIGHER_COST = 2.0, 0.7
-"""Blocks of walking that a block below the feet, or above the eyes, is worth per block."""
+"""Cost of a block below the feet, or above the eyes, in blocks of walking per block of height."""
 _DROP_RANGE = 10.0
 _MOST_DROPS, _MOST_IN_VAIN = 8, 12
 _FALLING_TICKS = 10
-"""For something to fall from a tree's crown to the ground."""
+"""Ticks in which something falls from a tree's crown to the ground."""
 _SEARCH_PITCH, _SEARCH_TICKS = 10.0, 65
 _STROLL, _BESIDE = (6.0, 14.0), (2.0, 6.0)
-"""Blocks that one strolls, at least and at most, anywhere and around what is looked for."""
+"""Shortest and longest stroll in blocks, anywhere and around what to look near."""
 _STAIRS = 5
 """Steps of the stairs that lead through the soil."""
 
 
 def can_mine_from(body: AgentBody, target: Cell) -> Callable[[Cell], bool]:
-    """Whether one can reach and see a block standing in a cell, and does not stand on it."""
+    """Return a test of whether a block can be mined from a cell.
+
+    It can if it is in reach and visible from there, and is not what the player stands on.
+    """
     memory = body.memory
 
     def reached(cell: Cell) -> bool:
@@ -67,7 +70,7 @@ def gather(body: AgentBody, mined: Mined, drops: Collection[str], count: int) ->
     Args:
         body: The body.
         mined: Which blocks.
-        drops: Names of the items.
+        drops: Names of the items that they drop.
         count: How many more.
     """
 
@@ -118,7 +121,7 @@ def mine_at(body: AgentBody, cell: Cell) -> Skill:
 
 
 def _look_above(body: AgentBody, cell: Cell) -> Skill:
-    """Look at the block above one that was mined, if it has not been seen: trees go on upwards."""
+    """Look at the block above a mined one, if it has not been seen: trees go on upwards."""
     above = cell[0], cell[1] + 1, cell[2]
     if body.memory.name_of(above) is None:
         yield from body.look_at(middle(above), tolerance=8.0, patience=20)
@@ -131,7 +134,7 @@ def collect(body: AgentBody, names: Collection[str], last: Cell) -> Skill:
     Args:
         body: The body.
         names: Which items.
-        last: Where a block was mined: if nothing is in view, it must be there.
+        last: Where a block was mined: if nothing is in view, the items must be there.
     """
     yield from body.react()
     x, y, z = middle(last)
@@ -185,8 +188,8 @@ def search(body: AgentBody, mined: Mined, enough: Callable[[], bool], rounds: in
     Args:
         body: The body.
         mined: Which blocks.
-        enough: Whether none is needed any more: one walks over what lies about.
-        rounds: How often, before one gives up.
+        enough: Whether no more are needed: strolling picks up items on the ground.
+        rounds: How often to try before giving up.
     """
     for _ in range(rounds):
         near = body.memory.find(mined.beside)
@@ -215,7 +218,7 @@ def dig_down(body: AgentBody, blocks: Collection[str]) -> Skill:
 def stroll(
     body: AgentBody, centre: Point | None = None, distances: tuple[float, float] = _STROLL
 ) -> Skill:
-    """Walk to a random place around a point, or around where one is, that far from it."""
+    """Walk to a random place whose distance from `centre`, or the player, is in `distances`."""
     angle = float(body.random.uniform(0.0, 2.0 * math.pi))
     length = float(body.random.uniform(*distances))
     x, _, z = centre or body.position
@@ -232,16 +235,16 @@ def stroll(
 # ------------------------------------------ putting a block down, and opening a station by using it
 
 _NEAREST, _FARTHEST = 1.2, 3.8
-"""Blocks from the eyes, on the map and in all, to where a block is put."""
+"""Least horizontal, and largest, distance in blocks from the player at which to put a block."""
 _CLEARANCE = 0.8
-"""Blocks between the player's middle and that of a cell which its body may touch."""
+"""Horizontal distance in blocks between the player and a cell that its body may touch."""
 _NEIGHBOURS = ((0, 1, 0), (1, 0, 0), (-1, 0, 0), (0, 0, 1), (0, 0, -1))
 _TRIES = 8
 _LOOK_DOWN = 35.0
 
 
 def place(body: AgentBody, item: str) -> Skill:
-    """Put down a block from the hotbar where there is room, and see that it stands there."""
+    """Put down a block from the hotbar where there is room, and check that it is there."""
     for _ in range(_TRIES):
         options = list(_options(body))
         if not options:
@@ -269,7 +272,7 @@ def _placing_cost(body: AgentBody, cell: Cell) -> float:
 
 
 def _options(body: AgentBody) -> Iterator[tuple[Cell, Point]]:
-    """Empty cells within reach that a block can be put into, and where to aim for it."""
+    """Yield empty cells within reach for a block, and where to aim to put it there."""
     feet_x, feet_y, feet_z = body.cell
     reach = range(-3, 4)
     for cell in (
@@ -295,7 +298,7 @@ def _has_room(body: AgentBody, cell: Cell) -> bool:
 
 
 def _is_open(body: AgentBody, cell: Cell, support: Cell, aim: Point) -> bool:
-    """Whether a line from the eyes to `aim` comes through `cell` and meets `support` first."""
+    """Whether a line from the eyes to `aim` goes through `cell` and meets `support` first."""
     first = body.memory.obstacles(body.eye, _between(aim, middle(support)))[:1]
     before = body.memory.obstacles(body.eye, _between(aim, middle(cell)))
     return first == [support] and not before
@@ -333,10 +336,10 @@ def open_station(body: AgentBody, cell: Cell) -> Skill:
 
 
 # ------------------------------------------------------------ screens and the blocks that open them
-# Found, put down, walked up to, used, and left again.
+# They are found or put down, walked up to, used, and left again.
 
 _RANGE = 20.0
-"""Blocks beyond which one rather puts down another station."""
+"""Blocks beyond which to put down another station instead."""
 
 
 class Stations:
@@ -347,7 +350,7 @@ class Stations:
         self._screen: OpenScreen | None = None
 
     def nearest(self, station: str) -> Cell | None:
-        """The nearest station of a kind that is known, if it is not too far away."""
+        """The nearest known station of a kind, if it is not too far away."""
         body = self._body
         found = body.memory.find((station,))
         nearest = min(found, key=lambda cell: math.dist(middle(cell), body.position), default=None)
@@ -356,7 +359,7 @@ class Stations:
         return nearest
 
     def open(self, kind: str) -> Generator[EnvAction, None, OpenScreen | None]:
-        """Have the screen of a kind open; None if that fails."""
+        """Open the screen of a kind and return it; None if that fails."""
         body = self._body
         if self._screen is not None and self._screen.kind == kind and body.screen_open:
             return self._screen
@@ -374,7 +377,7 @@ class Stations:
         return (yield from close_screen(self._body))
 
     def have_in_hotbar(self, names: Collection[str]) -> Skill:
-        """Bring one of these items to the hotbar, if none is there."""
+        """Move one of these items to the hotbar, if none is there."""
         body = self._body
         if any(stack.name in names for stack in body.slots[:HOTBAR]):
             return True
@@ -388,7 +391,7 @@ class Stations:
         return any(stack.name in names for stack in body.slots[:HOTBAR])
 
     def _go_and_use(self, station: str) -> Skill:
-        """Walk to a station that is known, or put one down, and open it."""
+        """Walk to a known station, or put one down, and open it."""
         body = self._body
         cell = self.nearest(station)
         if cell is None:

@@ -1,7 +1,7 @@
-"""The tech tree: what to do next, from what one has.
+"""The tech tree: what to do next, given what the player has.
 
-What the toolmaker knows of Minecraft's recipes is in `knowledge.json`: the shapes it makes, what
-it smelts, and which blocks yield what to which tool. Names of kinds of wood are grouped: any planks
+What the toolmaker knows of Minecraft's recipes is in `knowledge.json`: the shapes it crafts, what
+it smelts, and which blocks drop what for which tool. Names of kinds of wood are grouped: any planks
 are `planks`.
 """
 
@@ -25,11 +25,11 @@ INVENTORY, CRAFTING_TABLE, FURNACE = "inventory", "crafting_table", "furnace"
 
 
 class CraftingRecipe(NamedTuple):
-    """Something that is made in a grid.
+    """A recipe for a crafting grid.
 
     Attributes:
         screen: `INVENTORY` or `CRAFTING_TABLE`.
-        makes: How many a set of ingredients makes.
+        makes: How many items a set of ingredients makes.
         grid: Ingredient of each cell of the grid, row by row; None where it stays empty.
     """
 
@@ -44,12 +44,12 @@ class CraftingRecipe(NamedTuple):
 
 
 class SmeltingRecipe(NamedTuple):
-    """Something that a furnace makes.
+    """A recipe for a furnace.
 
     Attributes:
-        source: What it is made of.
-        fuel: What is burnt for it.
-        per_fuel: How many a piece of fuel makes.
+        source: The item to smelt.
+        fuel: The item to burn.
+        per_fuel: How many items a piece of fuel makes.
         ticks: How long each takes.
     """
 
@@ -60,13 +60,13 @@ class SmeltingRecipe(NamedTuple):
 
 
 class Mined(NamedTuple):
-    """Something that blocks drop.
+    """An item that blocks drop.
 
     Attributes:
-        blocks: Which blocks.
-        tools: Tools that they drop it to, the easiest to make first; empty if the hand will do.
+        blocks: The names of these blocks.
+        tools: Tools with which they drop it, the easiest to make first; empty if the hand will do.
         underground: Whether they are below the soil everywhere.
-        beside: Blocks near which they are looked for.
+        beside: Blocks near which to look for them.
     """
 
     blocks: tuple[str, ...]
@@ -94,7 +94,7 @@ class Knowledge(NamedTuple):
 
 @cache
 def knowledge() -> Knowledge:
-    """Read what the toolmaker knows."""
+    """Return the toolmaker's knowledge, read once."""
     told = json.loads((Path(__file__).parent / "knowledge.json").read_text())
     return Knowledge(
         {group: tuple(names) for group, names in told["groups"].items()},
@@ -119,11 +119,11 @@ def knowledge() -> Knowledge:
 
 
 class PlanStep(NamedTuple):
-    """One thing to do.
+    """A step of a plan.
 
     Attributes:
         verb: "gather", "craft" or "smelt".
-        item: What is to be had afterwards; a group's name for wood.
+        item: The item to have afterwards; a group's name for wood.
         quantity: How many more of it to gather or smelt, or how many sets to craft.
     """
 
@@ -196,7 +196,7 @@ class _Planner:
             self._tools.add(tools[0])
 
     def _add(self, verb: str, item: str, quantity: int) -> None:
-        """Do a thing when the first of it is needed, for everything that it is needed for."""
+        """Add a step, or add to the earlier step for the same item."""
         for index, step in enumerate(self.steps):
             if (step.verb, step.item) == (verb, item):
                 self.steps[index] = step._replace(quantity=step.quantity + quantity)
@@ -210,13 +210,13 @@ def make_plan(
     stations: Collection[str],
     order: int = 0,
 ) -> list[PlanStep]:
-    """What to do, in this order, to make one more of something.
+    """Return the steps, in order, that make one more of something.
 
     Args:
         goal: What is wanted, one of the crafts.
         held: What the inventory holds.
-        stations: Of `CRAFTING_TABLE` and `FURNACE`, which are at hand.
-        order: Seed of the order in which ingredients are got.
+        stations: Which of `CRAFTING_TABLE` and `FURNACE` are at hand.
+        order: Seed of the order in which ingredients are obtained.
     """
     planner = _Planner(held, stations, np.random.default_rng(order))
     planner.make(goal)
@@ -224,13 +224,13 @@ def make_plan(
 
 
 # ----------------------------------------------------------------------------------------- crafting
-# Ingredients clicked into the grid one by one, the result taken out.
+# Ingredients are clicked into the grid one by one, and the result is taken out.
 
 
 def most_sets(
     known: Knowledge, made: CraftingRecipe, slots: Sequence[SeenStack], wanted: int
 ) -> int:
-    """How many sets, up to `wanted`, the stacks suffice for; a cell takes one stack's items."""
+    """For how many sets, up to `wanted`, the stacks suffice; a cell is filled from one stack."""
     for sets in range(wanted, 0, -1):
         if all(_shares(known, made, slots, name, sets) is not None for name in made.needs):
             return sets
@@ -240,7 +240,7 @@ def most_sets(
 def _shares(
     known: Knowledge, made: CraftingRecipe, slots: Sequence[SeenStack], name: str, sets: int
 ) -> list[tuple[int, list[int]]] | None:
-    """Which slots fill which cells of the grid with `sets` of an ingredient; None if too few."""
+    """Return which slots fill which cells with `sets` of an ingredient; None if too few."""
     cells = [cell for cell, wanted in enumerate(made.grid) if wanted == name]
     members = known.members(name)
     shares = []
@@ -255,8 +255,8 @@ def _shares(
 def craft(body: AgentBody, screen: OpenScreen, known: Knowledge, item: str, sets: int) -> Skill:
     """Make `sets` sets of something on the screen that is open.
 
-    Whether it worked is seen by what the inventory holds afterwards. If not, the caller closes the
-    screen, which gives back what lies in the grid and throws down what hangs on the cursor.
+    The inventory afterwards shows whether it worked. If not, the caller closes the screen, which
+    returns what is in the grid and throws away what is on the cursor.
     """
     made = known.crafts[item]
     members = known.members(item)
@@ -279,7 +279,7 @@ def _lay_out(
     name: str,
     sets: int,
 ) -> Skill:
-    """Put `sets` of one ingredient into each cell of the grid where it belongs."""
+    """Put `sets` of one ingredient into each of its cells of the grid."""
     shares = _shares(known, made, body.slots, name, sets)
     if shares is None:
         return False
@@ -297,12 +297,12 @@ def _lay_out(
 
 
 # ----------------------------------------------------------------------------------------- smelting
-# Ore and fuel put into the furnace, what came of it taken out.
+# Ore and fuel are put into the furnace, and the product is taken out.
 
 _SPARE_TICKS = 20
-"""Waited for after the last item should be done."""
+"""Ticks to wait after the last item should be done."""
 _LOOKS = 3
-"""How often one waits on if something is missing."""
+"""How often to take out what is done, and wait on if something is missing."""
 
 
 def smelt(body: AgentBody, screen: OpenScreen, known: Knowledge, item: str, count: int) -> Skill:
@@ -327,7 +327,7 @@ def smelt(body: AgentBody, screen: OpenScreen, known: Knowledge, item: str, coun
 def _fill(
     body: AgentBody, screen: OpenScreen, group: str, names: tuple[str, ...], count: int
 ) -> Skill:
-    """Put `count` items into a slot of the furnace, from the first stack that has as many."""
+    """Put `count` items into a slot of the furnace, from the first stack that has enough."""
     for slot, stack in enumerate(body.slots):
         if stack.name in names and stack.quantity >= count:
             held = screen.of_inventory(slot)

@@ -1,7 +1,7 @@
 """What the toolmaker has seen: a map of the blocks that its eyes have met, and of the air between.
 
-Nothing else is known of the world. A block that nobody has looked at is unknown, which is neither
-solid nor air, and one that has changed since is what it was.
+It knows nothing else of the world. A block that it has not seen is unknown, which is neither solid
+nor air, and one that has changed since is remembered as it was.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rllib_minestudio.env.voxel.game.survey import VisibleBlocks
 
 Cell = tuple[int, int, int]
-"""Place of a block."""
+"""A block's coordinates."""
 Point = tuple[float, float, float]
 
 AIR = "air"
@@ -26,13 +26,13 @@ COLUMNS, ROWS = 49, 27
 """Rays per glance, 2 to 3 degrees apart; odd, so that one goes through the crosshair."""
 
 _AIR_REACH = 6.0
-"""Blocks up to which the air along a ray is noted: where one walks and builds next."""
+"""Blocks up to which the air along a ray is noted: where the player walks and builds next."""
 _AIR_STEP = 0.35
 _AIR_RAYS = (slice(1, None, 2), slice(0, None, 2))
-"""Every other row and column of a glance: near by, that is dense enough."""
+"""Every other row and column of a glance, which is dense enough near by."""
 _BEFORE_HIT = 0.02
 _OFFSET = 1 << 20
-"""Added to coordinates so that three of them fit side by side into a whole number."""
+"""Added to coordinates so that three of them can be packed into one integer."""
 _STEP_OF_LINE = 0.05
 
 
@@ -44,7 +44,7 @@ class Memory:
         self._cells: dict[str, set[Cell]] = defaultdict(set)
 
     def note(self, seen: VisibleBlocks) -> None:
-        """Remember what a glance shows."""
+        """Remember the blocks and the air that a glance shows."""
         for cell in _air_cells(seen):
             self._put(cell, AIR)
         hit = seen.kind > 0
@@ -68,7 +68,7 @@ class Memory:
             self._cells[name].add(cell)
 
     def name_of(self, cell: Cell) -> str | None:
-        """The block at `cell`, `AIR`, or None where nobody has looked."""
+        """The block at `cell`, `AIR`, or None if it has not been seen."""
         return self._blocks.get(cell)
 
     def is_solid(self, cell: Cell) -> bool:
@@ -88,7 +88,7 @@ class Memory:
         return sorted(name for name, cells in self._cells.items() if cells)
 
     def obstacles(self, eye: Point, aim: Point) -> list[Cell]:
-        """The blocks known to be on the line from `eye` to `aim`, the nearest first."""
+        """The known blocks on the line from `eye` to `aim`, the nearest first."""
         return [cell for cell in cells_on_line(eye, aim) if self.is_solid(cell)]
 
 
@@ -98,7 +98,7 @@ def middle(cell: Cell) -> Point:
 
 
 def cells_on_line(start: Point, end: Point) -> Iterator[Cell]:
-    """The cells that a line passes through; may leave out one of which it cuts a corner off."""
+    """The cells that a line passes through; may miss one whose corner it only cuts."""
     length = math.dist(start, end)
     count = max(int(length / _STEP_OF_LINE), 1)
     last = None

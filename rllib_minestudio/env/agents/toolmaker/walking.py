@@ -1,4 +1,4 @@
-"""Walking along a path: turn, go, jump up steps, and dig away what is in the way."""
+"""Finding and walking a path, jumping up steps and digging through obstacles; mining a block."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rllib_minestudio.env.agents.toolmaker.sight import Cell, Memory, Point, mid
 _FACING_DEGREES = 50.0
 _ARRIVED = 0.35  # blocks from the middle of a cell
 _STEP_TICKS = 50  # after which a step counts as impossible
-_GAZE_DEPTH = 1.0  # blocks below the eyes, at the next cells, where one looks while walking
+_GAZE_DEPTH = 1.0  # blocks below the eyes, at the next cells: where the player looks while walking
 _GAZE_AHEAD = 4.0
 _STILL = 0.02  # blocks per tick
 
@@ -28,12 +28,12 @@ _STILL = 0.02  # blocks per tick
 def walk(
     body: AgentBody, near: Cell, reached: Callable[[Cell], bool], most_steps: int = 80
 ) -> Skill:
-    """Walk to a cell that `reached` accepts, looking for the way again as more is seen.
+    """Walk to a cell that `reached` accepts, planning the path again as more is seen.
 
     Args:
         body: The body.
         near: A cell beside the goal.
-        reached: Whether one may stop in a cell.
+        reached: Whether the walk may end in a cell.
         most_steps: Steps after which to give up.
     """
     barred: set[Cell] = set()
@@ -55,7 +55,7 @@ def walk(
 
 
 def walk_near(body: AgentBody, point: Point, radius: float = 0.8) -> Skill:
-    """Walk until the feet are within `radius` blocks of a point, on the map."""
+    """Walk until the feet are within `radius` blocks of a point, horizontally."""
     near = (math.floor(point[0]), math.floor(point[1]), math.floor(point[2]))
 
     def reached(cell: Cell) -> bool:
@@ -102,13 +102,13 @@ def _gaze_pitch(rise: float) -> float:
 
 
 # --------------------------------------------------------- finding a way through what has been seen
-# A* over the cells that one can stand in.
+# A* over the cells that the player can stand in.
 #
 # A step leads to one of the eight neighbouring columns, up by one block or down by a few. What is
 # in the way may be dug through, at a price; what nobody has seen counts as open, at a price.
 
 DEEPEST_DROP = 3
-"""Blocks that one falls without being hurt."""
+"""Blocks that the player falls without being hurt."""
 
 SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1))
 _CORNERS = ((1, 1), (1, -1), (-1, 1), (-1, -1))
@@ -119,11 +119,11 @@ _WITH_PICKAXE, _SLOWLY = 7.0, 60.0
 _NEEDS_PICKAXE = ("stone", "cobblestone", "andesite", "diorite", "granite")
 
 Costs = Callable[[str], float]
-"""Price of digging through a block of a name, in blocks of walking; infinite for never."""
+"""Cost of digging through a block of a name, in blocks of walking; infinite for never."""
 
 
 def digging_costs(has_pickaxe: bool) -> Costs:
-    """Prices for a player with or without a pickaxe; stations and ores are never dug away."""
+    """Return the costs with or without a pickaxe; stations and ores are never dug away."""
 
     def cost(name: str) -> float:
         if is_precious(name) or name == "bedrock":
@@ -137,7 +137,7 @@ def digging_costs(has_pickaxe: bool) -> Costs:
 
 
 def cleared_for(at: Cell, to: Cell) -> tuple[Cell, ...]:
-    """The cells that a body takes up on its way from `at` to `to`, from the top downwards."""
+    """The cells that a body occupies on its way from `at` to `to`, from the top downwards."""
     x, y, z = to
     top = max(at[1], y) + 1
     cells = tuple((x, layer, z) for layer in range(top, y - 1, -1))
@@ -158,7 +158,7 @@ def _price_of_clearing(memory: Memory, cells: tuple[Cell, ...], costs: Costs) ->
 def _steps(
     memory: Memory, at: Cell, costs: Costs, barred: set[Cell], deepest_drop: int
 ) -> Iterator[tuple[Cell, float]]:
-    """The cells that one step leads to, with prices."""
+    """Yield the cells that one step leads to, with costs."""
     x, y, z = at
     for dx, dz in SIDES:
         for rise in range(1, -deepest_drop - 1, -1):
@@ -193,16 +193,16 @@ def find_path(
     barred: set[Cell],
     deepest_drop: int = DEEPEST_DROP,
 ) -> list[Cell] | None:
-    """The cheapest way from `start` to a cell that `reached` accepts.
+    """Return the cheapest way from `start` to a cell that `reached` accepts.
 
     Args:
         memory: What has been seen.
-        start: Where the feet are.
-        near: A cell beside the goal; the search goes towards it.
+        start: The cell of the feet.
+        near: A cell beside the goal; the search is directed towards it.
         reached: Whether a cell is a goal.
-        costs: Prices of digging.
-        barred: Cells that turned out to be no way.
-        deepest_drop: Blocks that one may fall in a step.
+        costs: Costs of digging.
+        barred: Cells that turned out to be impassable.
+        deepest_drop: Blocks to fall in a step at most.
 
     Returns:
         The cells after `start`; up to the one nearest to the goal if the search is too long; None
@@ -249,25 +249,25 @@ _ORE = "_ore"
 
 _AIM_DEGREES = 3.0
 _HOLD_DEGREES = 5.0  # while mining the hand keeps still unless the aim is off by more
-_JITTER = 0.1  # blocks beside where one means to aim
+_JITTER = 0.1  # blocks around the intended aim
 _LONGEST = 320  # ticks: a block without its tool, and what is in front of it
 _HAND = ("log", "leaves", "dirt", "planks", "grass_block", "sand", "gravel", "table")
-"""Blocks for which a pickaxe is no help, whatever kind of them."""
+"""Kinds of blocks for which a pickaxe is no help."""
 _HAND_ENDS = tuple(f"_{name}" for name in _HAND)
 
 
 def is_precious(name: str) -> bool:
-    """Whether a block is left alone where it is only in the way."""
+    """Whether a block is left alone if it is only in the way."""
     return name in STATIONS or name.endswith(_ORE)
 
 
 def tools_for(block: str) -> tuple[str, ...]:
-    """The tools to mine a block with, the best first; none where the hand does."""
+    """The tools to mine a block with, the best first; none if the hand will do."""
     return () if f"_{block}".endswith(_HAND_ENDS) else TOOLS["pickaxe"]
 
 
 def _equip(body: AgentBody, blocks: Collection[str]) -> Skill:
-    """Take what mines the hardest of these blocks into the hand."""
+    """Take the tool for the hardest of these blocks into the hand."""
     tools = max(map(tools_for, blocks), key=len)
     if tools:
         return (yield from hold_one_of(body, tools))

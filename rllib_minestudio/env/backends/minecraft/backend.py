@@ -1,4 +1,4 @@
-"""The real game as what callbacks know as `sim.env`."""
+"""The real game as a backend, which callbacks know as `sim.env`."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from rllib_minestudio.errors import EngineError
 from rllib_minestudio.foundation.episode_info import POV
 
 _TURNS_PER_LAUNCH = 20
-"""How many others' launches and loadings a process waits for before it gives up its turn."""
+"""Launches and world loads of other processes to wait for before giving up."""
 
 _logger = logging.getLogger(__name__)
 
 
 class MinecraftBackend:
-    """The game of MineStudio's engine; launched by the first hard reset.
+    """MineStudio's engine, launched by the first hard reset.
 
-    Whatever goes wrong with the game raises EngineError and leaves none of its processes; the
-    next `reset` launches it anew.
+    Any failure of the game raises EngineError and ends all its processes; the next `reset` launches
+    it again.
     """
 
     def __init__(self, options: EnvOptions) -> None:
@@ -50,7 +50,7 @@ class MinecraftBackend:
         return self._process
 
     def begin_episode(self) -> bool:
-        """Count an episode; end the game, and ask for another, after `restart_interval` of them."""
+        """Count an episode; after `restart_interval` of them, end the game and ask for a reset."""
         interval = self._minecraft.restart_interval
         is_due = bool(interval) and self._process is not None and self._episodes >= interval
         if is_due:
@@ -92,11 +92,11 @@ class MinecraftBackend:
         return self.step({**self.action_space.no_op(), "chat": command})
 
     def noop_action(self) -> dict[str, Any]:
-        """Return an action that does nothing, under MineStudio's name for it."""
+        """Return an action that does nothing."""
         return self.action_space.no_op()
 
     def seed(self, seed: int) -> None:
-        """Set the seed of the coming worlds."""
+        """Set the seed of future worlds."""
         self._seed = seed
 
     def image(self, raw_obs: Mapping[str, Any]) -> np.ndarray:
@@ -108,7 +108,7 @@ class MinecraftBackend:
         return _scaled(self._pov, size)
 
     def mobs_near(self, radius: float) -> list[dict[str, Any]]:
-        """Return the mobs within `radius` blocks; takes one tick, as the game tells no sooner."""
+        """Return the mobs within `radius` blocks; takes one tick, in which the game lists them."""
         reach = int(radius) + 1
         box = [-reach, reach] * 3
         obs, _, _, info = self.step({**self.action_space.no_op(), "mobs": box})
@@ -130,7 +130,7 @@ class MinecraftBackend:
         self._end_process()
 
     def _failure(self, error: EngineError) -> EngineError:
-        """End the game, and return the error with the end of the game's output."""
+        """End the game, and return the error with the end of the game's output added."""
         words = self._process.last_words() if self._process is not None else ""
         self._end_process()
         return EngineError(f"{error} {words}".strip())
@@ -143,7 +143,7 @@ class MinecraftBackend:
 
 
 def _scaled(frame: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """Return a copy of a frame at (width, height)."""
+    """Return a frame scaled to (width, height)."""
     height, width = frame.shape[:2]
     if (width, height) == size:
         return np.ascontiguousarray(frame)

@@ -1,4 +1,4 @@
-"""Chat commands that the game would not understand as given."""
+"""Translation of old chat commands to the syntax of Minecraft 1.16."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _translated: set[str] = set()
 def modern(command: str) -> str:
     """Return a command in the syntax of Minecraft 1.16.
 
-    Before 1.13 `/effect @p 5 9999 255 true` was what is now `/effect give @p minecraft:strength
-    9999 255 true`; MineStudio's examples still have the former, and the game ignores it silently.
+    Before 1.13, `/effect give @p minecraft:strength 9999 255 true` was written `/effect @p 5 9999
+    255 true`. MineStudio's examples still use the old form, which the game silently ignores.
 
     Raises:
-        InvalidActionError: If the command has several lines: the protocol is line based, so the
+        InvalidActionError: If the command has several lines: the protocol is line-based, so the
             second one would press keys.
     """
     if "\n" in command or "\r" in command:

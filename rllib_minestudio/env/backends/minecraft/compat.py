@@ -1,4 +1,4 @@
-"""The package `minestudio`: whether it is there, and what it needs to be importable today."""
+"""Finding and importing the package `minestudio` next to current versions of other packages."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _REQUIREMENTS = "requirements-minecraft.txt"
 
 
 def install_command() -> str:
-    """Return the command that installs it into this Python."""
+    """Return the command that installs the package into this Python."""
     file = Path(__file__).parents[4] / _REQUIREMENTS
-    # A wheel does not bring the file.
+    # A wheel does not contain the file.
     shown = shlex.quote(str(file)) if file.is_file() else f"{_REQUIREMENTS}  # in the repository"
     return f"{shlex.quote(sys.executable)} -m pip install --no-deps -r {shown}"
 
@@ -35,11 +35,11 @@ def is_installed() -> bool:
 
 
 def import_minestudio(directory: Path | None = None) -> None:
-    """Import MineStudio's simulator such that it works beside current packages.
+    """Import MineStudio's simulator so that it works next to current packages.
 
     Args:
-        directory: MineStudio's directory, for the files that its import opens. A directory that
-            the environment already names wins if None.
+        directory: MineStudio's directory, from which the import reads files. If None, the
+            environment variable MINESTUDIO_DIR is left as it is.
 
     Raises:
         EngineError: If the package or something it needs is not installed.
@@ -48,7 +48,7 @@ def import_minestudio(directory: Path | None = None) -> None:
 
     if directory is not None:
         os.environ["MINESTUDIO_DIR"] = str(directory)
-    # MineStudio 1.1.6 was written for NumPy 1, which called it so.
+    # MineStudio 1.1.6 was written for NumPy 1 and uses the old name.
     if not hasattr(np, "unicode_"):
         np.unicode_ = np.str_  # type: ignore[attr-defined]
     handlers = list(logging.root.handlers)
@@ -64,8 +64,8 @@ def import_minestudio(directory: Path | None = None) -> None:
             "(see docs/minecraft.md), or use the embedded engine, engine='voxel'."
         ) from error
     finally:
-        # It logs while it is imported, which sets logging up as Python's default: to where
-        # standard error has gone just now, and before the user could.
+        # Its import logs, and so configures the root logger: before the user can, and with the
+        # redirected standard error as the destination.
         for handler in [each for each in logging.root.handlers if each not in handlers]:
             logging.root.removeHandler(handler)
     for name in _NOISY_LOGGERS:

@@ -1,4 +1,4 @@
-"""Every item of Minecraft Java 1.16.5, and how many of it lie in one slot at most.
+"""Every item of Minecraft Java 1.16.5, and the size of its stacks.
 
 Commands name items by these identifiers, without the namespace `minecraft:`.
 """

@@ -1,4 +1,4 @@
-"""The options of the real game, given as the mapping `minecraft` among the environment's."""
+"""The options of the real game: the mapping `minecraft` in the environment's config."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ class MinecraftOptions:
             "virtualgl" if the environment variable MINESTUDIO_GPU_RENDER is 1, else "xvfb".
         device: What VirtualGL draws on: "egl", or a path such as "/dev/dri/card0".
         java_memory: Upper bound of the game's Java heap, such as "2G".
-        first_port: Where the search for a free port begins. Each worker searches a range of its
-            own first.
+        first_port: Where the search for a free port begins. Each worker first searches its own
+            range.
         starts_at_once: How many games of this node may be starting or loading a world at the
             same time. Others wait for their turn.
-        launch_timeout_s: Seconds from the start of the process to readiness.
+        launch_timeout_s: Seconds from the start of the process until the game is ready.
         reset_timeout_s: Seconds in which a world has to be loaded.
         step_timeout_s: Seconds for one tick.
-        restart_interval: Episodes after which the game is started anew, because Java grows; 0
-            for never.
+        restart_interval: Episodes after which the game is restarted, because Java's memory use
+            grows; 0 for never.
     """
 
     directory: str | None = None
@@ -54,7 +54,7 @@ class MinecraftOptions:
 
     @classmethod
     def from_mapping(cls, options: Any) -> MinecraftOptions:
-        """Check options as they come from a user, and fill in the defaults.
+        """Check options from a user, and fill in the defaults.
 
         Raises:
             InvalidOptionsError: If anything is wrong; lists all problems.
@@ -79,23 +79,23 @@ class MinecraftOptions:
 
     @property
     def jar(self) -> Path:
-        """The game, where MineStudio looks for it."""
+        """The game's jar file, where MineStudio looks for it."""
         return self.root / "engine" / "build" / "libs" / "mcprec-6.13.jar"
 
     @property
     def draws_with(self) -> str:
-        """The display, "auto" resolved."""
+        """The display, with "auto" resolved."""
         if self.display != "auto":
             return self.display
         return "virtualgl" if os.environ.get("MINESTUDIO_GPU_RENDER") == "1" else "xvfb"
 
     @property
     def commands(self) -> Path:
-        """Where the embedded engine's commands lie, if it stands in for the game."""
+        """The folder of the embedded engine's commands, if it stands in for the game."""
         return self.root / "engine" / "bin"
 
     def search_path(self) -> str:
-        """Return where programs are looked for: the engine's own, JAVA_HOME's, then PATH's."""
+        """Return the folders to search for programs: the engine's own, JAVA_HOME's, then PATH."""
         folders = [self.commands]
         if java_home := os.environ.get("JAVA_HOME"):
             folders.append(Path(java_home, "bin"))
@@ -103,7 +103,6 @@ class MinecraftOptions:
 
 
 def _check(problems: Problems, options: MinecraftOptions) -> None:
-    """Note every problem with complete options."""
     directory: Any = options.directory
     if directory is not None and (not isinstance(directory, str) or not directory):
         problems.add("directory", directory, "must be a path, or None")

@@ -1,8 +1,8 @@
-"""File locks by which the processes of one node share ports, and take turns to start a game.
+"""File locks with which a node's processes share ports and take turns to start a game.
 
-A lock belongs to an open file (flock) and ends with the process, however that ends, so that no
-process can leave anything locked behind. The files lie in the temporary folder, which is local to
-the node, unlike MineStudio's directory, which several nodes may share.
+A lock belongs to an open file (flock) and ends with the process, however that ends, so no process
+can leave anything locked. The files are in the temporary folder, which is local to the node, unlike
+MineStudio's directory, which several nodes may share.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from rllib_minestudio.errors import EngineError
 
 PORTS_PER_WORKER = 32
 _PORT_RANGE = 4096
-"""Ports from `first_port` on that games may use, which is 128 workers' ranges."""
+"""Number of ports from `first_port` on that games may use: the ranges of 128 workers."""
 _LOOK_EVERY_S = 0.05
 
 
 def node_directory() -> Path:
-    """Return this user's folder of shared state on this node, made if it is missing."""
+    """Return this user's folder of shared state on this node; create it if it is missing."""
     directory = Path(tempfile.gettempdir(), f"rllib_minestudio-{os.getuid()}")
     directory.mkdir(mode=0o700, exist_ok=True)
     return directory
@@ -42,11 +42,11 @@ class Lock:
 
     @property
     def path(self) -> Path:
-        """Where the file is."""
+        """The path of the file."""
         return Path(self._file.name)
 
     def read(self) -> dict[str, Any]:
-        """Return the note that the present or the previous holder left; {} if none."""
+        """Return the note of the current or the previous holder; {} if there is none."""
         self._file.seek(0)
         try:
             note = json.loads(self._file.read() or "{}")
@@ -61,7 +61,7 @@ class Lock:
         self._file.flush()
 
     def clear(self) -> None:
-        """Remove the note: what the lock protects has ended in good order."""
+        """Remove the note: what the lock protects has ended properly."""
         self._file.truncate(0)
 
     def release(self) -> None:
@@ -70,7 +70,7 @@ class Lock:
 
 
 def try_lock(path: Path) -> Lock | None:
-    """Lock a file, made if it is missing, or return None if another process or lock has it."""
+    """Lock a file, creating it if it is missing; return None if it is already locked."""
     path.parent.mkdir(parents=True, exist_ok=True)
     file = path.open("a+")
     try:
@@ -85,13 +85,13 @@ def claim_port(first_port: int, worker_index: int, *, avoid: frozenset[int] = fr
     """Lock a port that nothing on this node uses.
 
     Args:
-        first_port: Where the ports of all workers begin.
-        worker_index: Whose range of `PORTS_PER_WORKER` ports comes first; the ranges of the
-            others follow.
+        first_port: The first port of all workers' ranges.
+        worker_index: The worker whose range of `PORTS_PER_WORKER` ports is tried first; the other
+            workers' ranges follow.
         avoid: Ports to leave out.
 
     Returns:
-        The lock; `port_of` tells the number.
+        The lock; `port_of` returns its port.
 
     Raises:
         EngineError: If every port is taken.
@@ -114,14 +114,14 @@ def claim_port(first_port: int, worker_index: int, *, avoid: frozenset[int] = fr
 
 
 def port_of(lock: Lock) -> int:
-    """Return the port that a lock of `claim_port` stands for."""
+    """Return the port of a lock from `claim_port`."""
     return int(lock.path.stem)
 
 
 def abandoned() -> Iterator[Lock]:
-    """Yield the locks of ports whose holder has died without releasing what it had.
+    """Yield the locks of ports whose holder has died without releasing them.
 
-    The caller owns each lock and releases it.
+    The caller owns each lock and must release it.
     """
     for path in sorted((node_directory() / "ports").glob("*.lock")):
         if path.stat().st_size == 0:
@@ -137,10 +137,10 @@ def abandoned() -> Iterator[Lock]:
 
 @contextlib.contextmanager
 def turn_to_start(limit: int, timeout_s: float) -> Iterator[None]:
-    """Wait until fewer than `limit` processes of this node are inside, and be one of them.
+    """Wait for one of this node's `limit` turns to start a game, and hold it in the `with` block.
 
     Raises:
-        EngineError: If the others have not made way after `timeout_s` seconds.
+        EngineError: If none has become free after `timeout_s` seconds.
     """
     slots = [node_directory() / "starts" / f"{i}.lock" for i in range(limit)]
     deadline = time.monotonic() + timeout_s
@@ -164,7 +164,7 @@ def turn_to_start(limit: int, timeout_s: float) -> Iterator[None]:
 def _is_free(port: int) -> bool:
     """Return whether the game could listen on a port."""
     with socket.socket() as probe:
-        # As the game does: a port whose last connection is in TIME_WAIT is free.
+        # Like the game: a port whose last connection is in TIME_WAIT is free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("", port))

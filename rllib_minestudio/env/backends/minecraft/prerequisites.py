@@ -1,4 +1,4 @@
-"""What the real game needs on a machine: whether it is there, and the command that brings it."""
+"""Checks of what the real game needs on a machine, each with the command that provides it."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _SECONDS_FOR_JAVA = 20.0
 
 
 class PrerequisiteCheck(NamedTuple):
-    """One thing that was looked at.
+    """The result of one check.
 
     Attributes:
-        subject: What it is, in a few words.
+        subject: What was checked, in a few words.
         ok: Whether the game can run with it.
         detail: What was found.
-        fix: The command or action that would make it right; empty if it is.
+        fix: The command or action that would fix it; empty if `ok`.
     """
 
     subject: str
@@ -38,7 +38,7 @@ class PrerequisiteCheck(NamedTuple):
 
 
 def examine(options: MinecraftOptions) -> list[PrerequisiteCheck]:
-    """Look at everything that `options` need; starts nothing but `java -version`."""
+    """Check everything that `options` need; starts nothing but `java -version`."""
     return [package(), java(options), jar(options), display(options), loopback()]
 
 
@@ -46,7 +46,7 @@ def require(options: MinecraftOptions) -> None:
     """Check everything that a launch needs.
 
     Raises:
-        EngineError: If something is missing; lists all of it, each with what would fix it.
+        EngineError: If anything is missing; lists everything, with fixes.
     """
     missing = [finding for finding in examine(options) if not finding.ok]
     if missing:
@@ -59,7 +59,7 @@ def require(options: MinecraftOptions) -> None:
 
 
 def package() -> PrerequisiteCheck:
-    """Whether the Python package minestudio is installed."""
+    """Check whether the Python package `minestudio` is installed."""
     if compat.is_installed():
         return PrerequisiteCheck("package minestudio", True, "installed")
     fix = f"Run: {compat.install_command()}"
@@ -67,7 +67,7 @@ def package() -> PrerequisiteCheck:
 
 
 def java(options: MinecraftOptions) -> PrerequisiteCheck:
-    """Whether there is a Java, and of version 8."""
+    """Check whether Java is installed, and is version 8."""
     fix = _java_fix()
     program = shutil.which("java", path=options.search_path())
     if program is None:
@@ -85,7 +85,7 @@ def java(options: MinecraftOptions) -> PrerequisiteCheck:
         return PrerequisiteCheck("Java 8", False, f"'{program} -version' failed: {error}", fix)
     match = _JAVA_VERSION.search(answer.stderr + answer.stdout)
     if match is None:
-        return PrerequisiteCheck("Java 8", False, f"'{program} -version' names no version", fix)
+        return PrerequisiteCheck("Java 8", False, f"'{program} -version' reports no version", fix)
     version = int(match[1])
     if version != _NEEDED_JAVA:
         detail = f"{program} is Java {version}, and Minecraft 1.16 needs Java {_NEEDED_JAVA}"
@@ -94,7 +94,7 @@ def java(options: MinecraftOptions) -> PrerequisiteCheck:
 
 
 def _java_fix() -> str:
-    """How to get Java 8, or how to have the one used that is installed beside another."""
+    """Return how to get Java 8, or how to select it if another Java comes first."""
     for home in sorted(_JAVA_HOMES.glob("*8*")):
         if (home / "bin" / "java").exists() and re.search(r"(^|\D)8(\D|$)", home.name):
             return f"Run: export JAVA_HOME={home}"
@@ -110,7 +110,7 @@ def _as_root(command: str) -> str:
 
 
 def jar(options: MinecraftOptions) -> PrerequisiteCheck:
-    """Whether the game itself is there."""
+    """Check whether the game itself is installed."""
     if options.jar.is_file():
         return PrerequisiteCheck("engine", True, str(options.jar))
     folder = shlex.quote(str(options.root))
@@ -122,7 +122,7 @@ def jar(options: MinecraftOptions) -> PrerequisiteCheck:
 
 
 def display(options: MinecraftOptions) -> PrerequisiteCheck:
-    """Whether the game will have something to draw on."""
+    """Check whether the game has something to draw on."""
     subject, kind = "display", options.draws_with
     path = options.search_path()
     if kind == "existing":
@@ -155,7 +155,7 @@ def display(options: MinecraftOptions) -> PrerequisiteCheck:
 
 
 def loopback() -> PrerequisiteCheck:
-    """Whether a server can listen on this machine at all."""
+    """Check whether a server can listen on this machine at all."""
     try:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))

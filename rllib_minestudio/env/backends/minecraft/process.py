@@ -1,4 +1,4 @@
-"""One running game: a process group of its own, from its start to its last trace."""
+"""One running game: a process group, from its launch to the removal of its last file."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ kill -KILL "$watch"
 wait "$watch"
 kill -KILL 0
 """
-"""Leader of the group, a small shell. Its standard input ends when we die, however we die; then it
-ends the game and its files. MineStudio has a Python daemon of 284 MB look for orphans instead.
-"""
+"""Shell script that leads the process group. Its standard input closes when this process dies,
+however it dies; then the script ends the game and removes its files. MineStudio has a Python daemon
+of 284 MB look for orphans instead."""
 
 _LOOK_EVERY_S = 0.02
 _GRACE_S = 2.0
-"""Seconds between SIGTERM, on which a game and its virtual screen tidy up, and SIGKILL."""
+"""Seconds between SIGTERM, on which a game and its virtual screen clean up, and SIGKILL."""
 _MOST_OUTPUT = 1 << 20
-"""Bytes of a log that are looked at, from its beginning or its end."""
+"""Bytes of a log that are read, from its beginning or its end."""
 _LINES_IN_ERRORS = 15
 _SIGNS_OF_TROUBLE = {
     "at org.lwjgl.opengl.Display.<clinit>": "it found no screen; see display in docs/minecraft.md",
@@ -62,16 +62,16 @@ class GameProcess:
     """The game, launched and ready.
 
     Attributes:
-        port: Where it listens on 127.0.0.1.
-        pid: Leader of its process group.
+        port: The port on 127.0.0.1 where it listens.
+        pid: The process id of its group's leader.
     """
 
     def __init__(self, options: MinecraftOptions, worker_index: int) -> None:
         """Launch the game and wait until it is ready.
 
         Raises:
-            EngineError: If it ends, takes another port than it was given, or is not ready in time.
-                Nothing of it is left then.
+            EngineError: If it exits, takes another port than the given one, or is not ready in
+                time. It leaves nothing behind.
         """
         self._lock = claim_port(options.first_port, worker_index)
         self.port = port_of(self._lock)
@@ -99,11 +99,11 @@ class GameProcess:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the game still runs."""
+        """Whether the game is still running."""
         return self._popen.poll() is None
 
     def last_words(self) -> str:
-        """Return the end of what the game has printed, for error messages."""
+        """Return the end of the game's output, for error messages."""
         lines = self._output(from_end=True).splitlines()[-_LINES_IN_ERRORS:]
         if not lines:
             return "It printed nothing."
@@ -121,7 +121,7 @@ class GameProcess:
         """Start the process group with its own folder, log and temporary files."""
         self._run_dir.mkdir(parents=True)
         self._log.parent.mkdir(exist_ok=True)
-        # The game's own files, such as its options, which MineStudio keeps in `runtime`.
+        # Files of the game, such as its options, which MineStudio keeps in `runtime`.
         runtime = options.root / "runtime"
         if runtime.is_dir():
             shutil.copytree(runtime, self._run_dir, dirs_exist_ok=True)
@@ -145,10 +145,10 @@ class GameProcess:
             )
 
     def _await_ready(self, timeout_s: float) -> None:
-        """Wait for the lines that MineStudio's engine prints when it can be connected to."""
+        """Wait for the lines that MineStudio's engine prints when it accepts connections."""
         deadline = time.monotonic() + timeout_s
         while True:
-            is_alive = self.is_alive  # asked before reading, so that no last line is missed
+            is_alive = self.is_alive  # checked before reading, so that no last line is missed
             output = self._output()
             for sign, meaning in _SIGNS_OF_TROUBLE.items():
                 if sign in output:
@@ -171,14 +171,14 @@ class GameProcess:
             )
 
     def _output(self, *, from_end: bool = False) -> str:
-        """Return what the game has printed, or the beginning or end of it if it is long."""
+        """Return the game's output, or only its beginning or end if it is long."""
         with self._log.open("rb") as log:
             if from_end and self._log.stat().st_size > _MOST_OUTPUT:
                 log.seek(-_MOST_OUTPUT, os.SEEK_END)
             return log.read(_MOST_OUTPUT).decode(errors="replace")
 
     def _forget(self) -> None:
-        """Remove the folder and give the port back."""
+        """Remove the folder and release the port."""
         shutil.rmtree(self._run_dir, ignore_errors=True)
         with contextlib.suppress(ValueError):  # already released
             self._lock.clear()
@@ -186,7 +186,7 @@ class GameProcess:
 
 
 def command(options: MinecraftOptions, port: int) -> list[str]:
-    """Return the command line that starts the game, as MineStudio's launchClient.sh has it."""
+    """Return the command line that starts the game, as in MineStudio's launchClient.sh."""
     game = ["java", f"-Xmx{options.java_memory}", "-jar", str(options.jar), f"--envPort={port}"]
     prefix = {
         "xvfb": ["xvfb-run", "-a"],
@@ -197,11 +197,11 @@ def command(options: MinecraftOptions, port: int) -> list[str]:
 
 
 def end_group(leader: int, child: subprocess.Popen[bytes] | None = None) -> None:
-    """End every process of a group, politely first.
+    """End every process of a group, by SIGTERM first.
 
     Args:
-        leader: Its number.
-        child: The leader, if it is a child of ours and has to be waited for.
+        leader: The leader's process id, which is the group's.
+        child: The leader, if it is a child of this process and has to be waited for.
     """
     for number in (signal.SIGTERM, signal.SIGKILL):
         deadline = time.monotonic() + _GRACE_S
@@ -212,13 +212,13 @@ def end_group(leader: int, child: subprocess.Popen[bytes] | None = None) -> None
 
 
 def collect_orphans() -> int:
-    """End games whose owner has died, and remove what they have left; return how many."""
+    """End games whose owner has died and remove their files; return how many."""
     collected = 0
     for lock in abandoned():
         note = lock.read()
         leader, started = note.get("group", 0), note.get("started", 0.0)
         with contextlib.suppress(psutil.Error):
-            # The number may belong to another process by now.
+            # The process id may belong to another process by now.
             if leader > 1 and psutil.Process(leader).create_time() == started:
                 end_group(leader)
         run_dir = Path(note.get("run_dir", ""))
@@ -231,7 +231,7 @@ def collect_orphans() -> int:
 
 
 def _is_there(leader: int, child: subprocess.Popen[bytes] | None) -> bool:
-    """Return whether a process of the group lives; a zombie does not."""
+    """Return whether any process of the group is alive; zombies are not."""
     if child is not None:
         child.poll()
     try:

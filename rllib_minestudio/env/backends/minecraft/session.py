@@ -1,7 +1,7 @@
-"""Missions and steps in MineStudio's protocol, spoken by MineStudio's own handlers.
+"""Missions and steps in MineStudio's protocol, encoded and decoded by MineStudio's own handlers.
 
-`_SingleAgentEnv` of the package writes the mission and the actions and reads the answers; what it
-does with the connection and with processes is overridden or never called.
+The package's `_SingleAgentEnv` writes the mission and the actions and reads the answers; its
+handling of connections and processes is overridden or never called.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _AGENT = "agent_0"
 
 
 class MissionClient(_SingleAgentEnv):
-    """One game over one connection after another.
+    """The client of a game; each mission has its own connection.
 
     Attributes:
         frame_shape: (height, width, 3) of the game's frames.
     """
 
     def __init__(self, options: EnvOptions) -> None:
-        """Describe the mission of all episodes; connects to nothing."""
+        """Describe the mission of all episodes, without connecting to a game."""
         inventory = {
             slot: {"type": stack["type"], "quantity": stack.get("quantity", 1)}
             for slot, stack in options.inventory.items()
@@ -68,9 +68,9 @@ class MissionClient(_SingleAgentEnv):
         """Load a new world.
 
         Args:
-            port: Where the game listens.
-            seed: Of the world.
-            timeout_s: Seconds that all of it may take.
+            port: The game's port.
+            seed: The world's seed.
+            timeout_s: Seconds in which all of it has to be done.
 
         Returns:
             Observation and info of the moment before the first tick.
@@ -80,7 +80,7 @@ class MissionClient(_SingleAgentEnv):
         """
         self.disconnect()
         deadline = time.monotonic() + timeout_s
-        # Handlers hold what a mission has drawn at random, so each mission gets new ones.
+        # Handlers keep what they drew at random for a mission, so each mission gets new ones.
         self.task.reset()
         self._setup_spaces()
         episode = str(uuid.uuid4())
@@ -95,18 +95,18 @@ class MissionClient(_SingleAgentEnv):
             connection.send(document, token)
             if connection.receive_struct(_OK)[0] == 1:
                 break
-            time.sleep(_ASK_AGAIN_S)  # it still tidies up the last world
+            time.sleep(_ASK_AGAIN_S)  # it is still closing the last world
         return self._first_observation(connection)
 
     def play(self, action: Mapping[str, Any], timeout_s: float) -> tuple[dict, float, bool, dict]:
         """Play one tick.
 
         Args:
-            action: Keys and `camera`, and if wanted `chat`, `voxels` and `mobs`, as MineStudio's.
+            action: Keys and `camera`, and optionally `chat`, `voxels` and `mobs`, as in MineStudio.
             timeout_s: Seconds that it may take.
 
         Returns:
-            Observation, reward, whether the game says that the mission is over, info.
+            Observation, reward, whether the game reports the mission as over, info.
 
         Raises:
             EngineError: If the game fails, is too slow, or has no mission.
@@ -124,7 +124,7 @@ class MissionClient(_SingleAgentEnv):
         if not math.isfinite(reward):
             raise EngineError(f"The game gave the reward {reward}: it must be finite.")
         observation, info = self._understand(frame, connection.receive())
-        # Lets the world outside the player advance; there is no answer.
+        # Advances the world around the player; there is no answer.
         connection.send(b"<StepServer></StepServer>")
         return observation, reward, done == 1, info
 
@@ -135,7 +135,7 @@ class MissionClient(_SingleAgentEnv):
             self._connection = None
 
     def _first_observation(self, connection: Connection) -> tuple[dict, dict]:
-        """Ask what there is to be seen until there is something."""
+        """Ask for an observation until there is one."""
         while True:
             connection.send(b"<Peek/>")
             frame = self._receive_frame(connection)
@@ -152,7 +152,7 @@ class MissionClient(_SingleAgentEnv):
         return frame if connection.receive_into(frame.reshape(-1)) else None
 
     def _understand(self, frame: np.ndarray, text: bytes) -> tuple[dict, dict]:
-        """Have MineStudio's handlers read an answer, and return plain objects."""
+        """Read an answer with MineStudio's handlers; return plain observation and info."""
         try:
             seen, monitored = self._process_observation(_AGENT, frame.reshape(-1), text.decode())
             _refuse_nonsense({**seen["player_pos"], **monitored})
@@ -164,25 +164,25 @@ class MissionClient(_SingleAgentEnv):
 
 
 def _refuse_nonsense(told: Mapping[str, Any]) -> None:
-    """Check the numbers on which the end of an episode, or an agent, depends.
+    """Check the numbers on which an agent, or the end of an episode, depends.
 
     Raises:
-        ValueError: If the place, the health or the food is no finite number.
+        ValueError: If a coordinate, an angle, the health or the food level is not finite.
     """
     for name in ("x", "y", "z", "pitch", "yaw", "health", "food_level"):
         value = told.get(name, 0.0)
         if not is_number(value):
-            raise ValueError(f"{name} is {value!r}, which is no finite number")
+            raise ValueError(f"{name} is {value!r}, which is not a finite number")
 
 
 # ---------------------------------- messages to and from the game, each exchange under one deadline
-# A message is its length, a big-endian uint32, and so many bytes.
+# A message is its length, a big-endian uint32, followed by that many bytes.
 
 _LENGTH = struct.Struct("!I")
 _LARGEST_MESSAGE = 64 << 20
-"""Bytes of the longest info that is believed; a step may ask for a million blocks."""
+"""Bytes of the longest message accepted; a step may ask for a million blocks."""
 _PROTOCOL = "0.37.0"
-"""Version that MineStudio's engine wants to hear."""
+"""The protocol version that MineStudio's engine expects."""
 _GOODBYE = b"<Disconnect/>"
 _SECONDS_TO_SAY_GOODBYE = 1.0
 
@@ -190,15 +190,15 @@ _SECONDS_TO_SAY_GOODBYE = 1.0
 class Connection:
     """A TCP connection to a game on this machine.
 
-    MineStudio's own gives every piece of a message 120 s, and takes a closed connection for an
+    MineStudio's own waits 120 s for every piece of a message, and takes a closed connection for an
     empty message.
     """
 
     def __init__(self, port: int, timeout_s: float) -> None:
-        """Connect and say hello.
+        """Connect and send the greeting.
 
         Raises:
-            EngineError: If nobody listens or takes the greeting in time.
+            EngineError: If nothing listens, or the greeting is not taken in time.
         """
         self._deadline = time.monotonic() + timeout_s
         self._waits_for = "connecting"
@@ -211,7 +211,7 @@ class Connection:
         self.send(f"<MalmoEnv{_PROTOCOL}/>".encode())
 
     def begin(self, exchange: str, timeout_s: float) -> None:
-        """Start the clock for what comes now; `exchange` names it in errors ("a step")."""
+        """Start the clock for an exchange, which errors call `exchange` (such as "a step")."""
         self._deadline = time.monotonic() + timeout_s
         self._waits_for = exchange
 
@@ -237,7 +237,7 @@ class Connection:
         """
         length = self._length()
         if length > _LARGEST_MESSAGE:
-            raise EngineError(f"The game announced a message of {length} bytes; that is no answer.")
+            raise EngineError(f"The game announced a message of {length} bytes; that is too long.")
         message = bytearray(length)
         self._fill(memoryview(message))
         return bytes(message)
@@ -276,7 +276,7 @@ class Connection:
         return layout.unpack(message)
 
     def close(self) -> None:
-        """Tell the game and close; may be called twice."""
+        """Say goodbye and close; may be called twice."""
         with contextlib.suppress(OSError):
             self._socket.settimeout(_SECONDS_TO_SAY_GOODBYE)
             self._socket.sendall(_LENGTH.pack(len(_GOODBYE)) + _GOODBYE)
@@ -302,7 +302,7 @@ class Connection:
             received += count
 
     def _left(self) -> float:
-        """Return the seconds left."""
+        """Return the seconds left, or raise TimeoutError."""
         left = self._deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError
@@ -316,11 +316,11 @@ class Connection:
 # No arrays, no default dictionaries, nothing unpicklable.
 
 _OF_ARRAYS = ("equipped_items", "location_stats")
-"""What MineStudio's handlers tell in arrays without dimensions; the rest is as JSON gave it."""
+"""Entries that MineStudio's handlers return as 0-dimensional arrays; the rest is as in JSON."""
 
 
 def plain_info(info: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the handlers read, in plain objects; shares nothing that they keep."""
+    """Return the handlers' results as plain objects, which share nothing with them."""
     told = {}
     for key, value in info.items():
         if key in _OF_ARRAYS:

@@ -1,4 +1,4 @@
-"""Chat commands of the embedded engine, after Minecraft Java 1.16."""
+"""Chat commands of the embedded engine, modelled on Minecraft Java 1.16."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.errors import did_you_mean
 
 _COMMAND_EFFORT = 16
-"""What running a command counts, of `LARGEST_EFFORT`."""
+"""Cost of running a command, counted against `LARGEST_EFFORT`."""
 _LONGEST_MESSAGE = 300
 
 __all__ = ["COMMANDS", "CommandResult", "execute"]
@@ -36,7 +36,7 @@ def _run(source: Source, words: list[str]) -> CommandResult:
 
 
 def _execute(source: Source, arguments: list[str]) -> CommandResult:
-    """`/execute (as|at|positioned) ... run <command>`, once for every entity that is selected."""
+    """`/execute (as|at|positioned) ... run <command>`, once for each selected entity."""
     need(arguments, 2, "/execute (as|at|positioned) ... run <command>")
     word, rest = arguments[0], arguments[1:]
     if word == "run":
@@ -45,7 +45,7 @@ def _execute(source: Source, arguments: list[str]) -> CommandResult:
         return _execute(source._replace(position=read_position(rest, source)), rest[3:])
     if word not in ("as", "at"):
         raise CommandError(f"Incorrect argument for command: '{word}' (as, at, positioned or run)")
-    # The last first: a branch that removes its entity moves up those after it.
+    # Last entity first: a branch that removes its entity shifts the rows after it.
     results = [
         _execute(
             source._replace(executor=(target.kind, target.row))
@@ -76,7 +76,7 @@ COMMANDS: dict[str, Command] = {
     "difficulty": on_world.difficulty,
     "execute": _execute,
 }
-"""All commands by name."""
+"""Commands by name."""
 
 
 def execute(state: GameState, text: str) -> CommandResult:
@@ -87,7 +87,7 @@ def execute(state: GameState, text: str) -> CommandResult:
         text: The command, with or without the leading slash.
 
     Returns:
-        Whether it succeeded, and Minecraft's message; a bad command never raises.
+        Whether it succeeded, and Minecraft's message; an invalid command never raises.
     """
     x, y, z = state.player.position.tolist()
     source = Source(state, Effort(), ("player", 0), (x, y, z))

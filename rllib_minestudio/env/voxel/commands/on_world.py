@@ -1,4 +1,4 @@
-"""Commands about the world: setblock, fill, time, weather, gamerule, difficulty."""
+"""The commands other than `/execute`, one function each: about the world, then about entities."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ _SET_MODES = ("destroy", "keep", "replace")
 _FILL_MODES = ("destroy", "hollow", "keep", "outline", "replace")
 _TICKS_OF_UNIT = {"d": DAY_TICKS, "s": TICKS_PER_SECOND, "t": 1}
 _MOST_EDITS = 2**20
-"""Blocks changed since the world was made beyond which commands change no more: each is remembered.
-"""
+"""Most changed blocks of a world, all of which are kept in memory; beyond it, commands that change
+blocks are refused."""
 
 _Box = tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
 """Half-open ranges of x, y and z."""
@@ -72,9 +72,9 @@ _WITHOUT_OBJECT = (
     *("reducedDebugInfo", "sendCommandFeedback", "showDeathMessages", "spawnRadius"),
     *("spectatorsGenerateChunks", "universalAnger"),
 )
-"""Rules about things that this engine does not have."""
+"""Rules about things that do not exist in this engine."""
 _RULES = (*GAME_RULES, *_NOT_OBEYED, *_WITHOUT_OBJECT)
-"""All of Minecraft Java 1.16."""
+"""All game rules of Minecraft Java 1.16."""
 
 
 def setblock(source: Source, arguments: list[str]) -> CommandResult:
@@ -111,10 +111,10 @@ def fill(source: Source, arguments: list[str]) -> CommandResult:
 
 
 def _read_block(word: str) -> tuple[int, str]:
-    """The id of a block to put, and what is amiss with it; empty for nothing.
+    """Return a block's id, and how it differs from Minecraft's block (empty if it does not).
 
     Raises:
-        CommandError: If there is no such block, or none can be put here.
+        CommandError: If there is no such block, or this engine cannot place it.
     """
     block = BLOCK_ID[read_name(word, BLOCK_ID, "block type")]
     name, shape = BLOCKS[block].name, BLOCKS[block].shape
@@ -124,10 +124,10 @@ def _read_block(word: str) -> tuple[int, str]:
 
 
 def _read_mode(words: list[str], modes: tuple[str, ...]) -> tuple[str, int | None]:
-    """How blocks are put, one of `modes`, and the block id that alone is replaced, or None.
+    """Return the mode, one of `modes`, and the id of the only block to replace (None for any).
 
     Raises:
-        CommandError: If there is no such mode, or something is left over.
+        CommandError: If there is no such mode, or words are left over.
     """
     mode, *rest = words or ["replace"]
     if mode not in modes:
@@ -147,7 +147,7 @@ def _read_mode(words: list[str], modes: tuple[str, ...]) -> tuple[str, int | Non
 
 
 def _put(source: Source, box: _Box, block: int, mode: str, only: int | None) -> int:
-    """Put blocks into a box as `mode` says; returns how many changed."""
+    """Fill a box with a block according to `mode`; return how many blocks changed."""
     world = source.state.world
     if mode in ("outline", "hollow"):
         changed = sum(world.fill(*slab, block) for slab in _shell(box))
@@ -162,7 +162,7 @@ def _put(source: Source, box: _Box, block: int, mode: str, only: int | None) -> 
 
 
 def _destroy(source: Source, box: _Box) -> int:
-    """Empty a box and drops what its blocks yield to no tool; returns how many there were."""
+    """Empty a box, dropping what its blocks yield without a tool; return how many changed."""
     state = source.state
     for x in range(*box[0]):
         for y in range(*box[1]):
@@ -174,7 +174,7 @@ def _destroy(source: Source, box: _Box) -> int:
 
 
 def _shell(box: _Box) -> list[_Box]:
-    """The outermost layer of a box, as boxes that do not overlap."""
+    """Return the outermost layer of a box as boxes that do not overlap."""
     xs, ys, zs = box
     slabs = []
     for y in dict.fromkeys((ys[0], ys[1] - 1)):
@@ -193,7 +193,7 @@ def _shell(box: _Box) -> list[_Box]:
 
 def _require_room(source: Source, changes: int) -> None:
     if source.state.world.num_edits + changes > _MOST_EDITS:
-        raise CommandError(f"No more blocks can be changed: a world remembers {_MOST_EDITS}")
+        raise CommandError(f"No more blocks can be changed: a world remembers only {_MOST_EDITS}")
 
 
 def time(source: Source, arguments: list[str]) -> CommandResult:
@@ -217,7 +217,7 @@ def _duration(word: str) -> int:
 
 
 def weather(source: Source, arguments: list[str]) -> CommandResult:
-    """`/weather clear|rain|thunder [duration]`; kept, but the sky stays as it is."""
+    """`/weather clear|rain|thunder [duration]`: stored, but the sky does not change."""
     need(arguments, 1, "/weather (clear|rain|thunder)")
     name = read_name(arguments[0], WEATHERS, "weather")
     source.state.raining = name != "clear"
@@ -226,7 +226,7 @@ def weather(source: Source, arguments: list[str]) -> CommandResult:
 
 
 def gamerule(source: Source, arguments: list[str]) -> CommandResult:
-    """`/gamerule <rule> [value]`; of all rules, doDaylightCycle and keepInventory matter here."""
+    """`/gamerule <rule> [value]`; only doDaylightCycle and keepInventory have an effect here."""
     need(arguments, 1, "/gamerule <rule> [<value>]")
     rule, rules = arguments[0], source.state.rules
     if rule not in _RULES:
@@ -243,7 +243,7 @@ def gamerule(source: Source, arguments: list[str]) -> CommandResult:
 
 
 def difficulty(source: Source, arguments: list[str]) -> CommandResult:
-    """`/difficulty peaceful|easy|normal|hard`; accepted, as nothing here is hostile."""
+    """`/difficulty peaceful|easy|normal|hard`: accepted without effect, as no mob is hostile."""
     if not arguments:
         return CommandResult(True, "The difficulty is Easy")
     name = read_name(arguments[0], DIFFICULTIES, "difficulty")
@@ -256,7 +256,7 @@ def difficulty(source: Source, arguments: list[str]) -> CommandResult:
 _DEFAULT_EFFECT_SECONDS = 30
 _LONGEST_EFFECT = 1_000_000
 _TELEPORT_EFFORT = 8192
-"""What making the land around the player counts, of `LARGEST_EFFORT`."""
+"""Cost of generating the land around the player, counted against `LARGEST_EFFORT`."""
 _MOST_GIVEN = 6400
 _NAMED_SLOTS = {
     "weapon.offhand": OFFHAND_SLOT,
@@ -268,7 +268,7 @@ _NAMED_SLOTS = {
     **{f"inventory.{slot}": HOTBAR_SLOTS + slot for slot in range(MAIN_SLOTS - HOTBAR_SLOTS)},
 }
 _GROWN_UP = "{Age:0}"
-"""What MineStudio summons mobs with; all mobs are grown up here."""
+"""NBT data with which MineStudio summons mobs; here, all mobs are adults anyway."""
 _IN_HAND = ("weapon", "weapon.mainhand")
 
 
@@ -303,7 +303,7 @@ def clear(source: Source, arguments: list[str]) -> CommandResult:
 
 
 def replaceitem(source: Source, arguments: list[str]) -> CommandResult:
-    """`/replaceitem entity <targets> <slot> <item> [count]`, of the player."""
+    """`/replaceitem entity <targets> <slot> <item> [count]`, for the player only."""
     need(arguments, 4, "/replaceitem entity <targets> <slot> <item> [<count>]")
     if arguments[0] != "entity":
         raise CommandError(f"Incorrect argument for command: '{arguments[0]}' (entity)")
@@ -325,7 +325,7 @@ def replaceitem(source: Source, arguments: list[str]) -> CommandResult:
 
 
 def _lacking(name: str, word: str) -> str:
-    """What this engine does not do of what the item called `name`, given as `word`, is for."""
+    """Return what this engine ignores about the item `name`, which the command wrote as `word`."""
     reasons = (ITEMS[ITEM_ID[name]].lacking, "NBT data is ignored" if "{" in word else "")
     return ", and ".join(filter(None, reasons))
 
@@ -379,14 +379,14 @@ def effect(source: Source, arguments: list[str]) -> CommandResult:
 
 
 def _effect_name(word: str) -> str:
-    """An effect by name, or by its number as before Minecraft 1.13."""
+    """Return the effect with a name, or with a number as before Minecraft 1.13."""
     if word.isdigit():
         return EFFECTS[read_int(word, 1, len(EFFECTS)) - 1]
     return read_name(word, EFFECTS, "effect")
 
 
 def kill(source: Source, arguments: list[str]) -> CommandResult:
-    """`/kill [targets]`: mobs and items vanish at once; the player comes back where it stands."""
+    """`/kill [targets]`: mobs and items vanish at once; the player is revived in place."""
     found = select(arguments[0] if arguments else "@s", source)
     state = source.state
     _remove(source, found)
@@ -458,7 +458,7 @@ def _angle(word: str, now: float) -> float:
 
 
 def teleportbiome(source: Source, arguments: list[str]) -> CommandResult:
-    """`/teleportbiome <targets> <biome> [x z | x y z]`: onto the nearest such biome's ground."""
+    """`/teleportbiome <targets> <biome> [x z | x y z]`: to the ground of the nearest such biome."""
     need(arguments, 2, "/teleportbiome <targets> <biome> [<pos>]")
     select_player(arguments[0], source)
     name = read_name(arguments[1], BIOMES, "biome")

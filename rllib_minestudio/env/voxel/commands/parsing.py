@@ -1,4 +1,4 @@
-"""Reading the arguments of commands: words, numbers, coordinates and names."""
+"""Parsing of command arguments: words, numbers, coordinates, names and selectors."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from rllib_minestudio.errors import did_you_mean
 
 _FARTHEST_COLUMN = 30_000_000
 _FARTHEST_LAYER = 20_000_000
-"""Where Minecraft lets commands put entities: nearer than this along x and z, and along y."""
+"""Bounds along x and z, and along y, within which Minecraft lets commands put entities."""
 LARGEST_EFFORT = 2**19
-"""Entities and blocks that one command may look at and change with all its branches together.
+"""Entities and blocks that one command may read or change, all its branches together.
 
-It takes seconds to use up. Minecraft stops a chain after 65,536 commands
+Using it up takes seconds. Minecraft instead stops a chain after 65,536 commands
 (`maxCommandChainLength`), however much each of them does.
 """
 
@@ -26,36 +26,36 @@ _OPENING, _CLOSING = "{[", "}]"
 
 
 class CommandError(Exception):
-    """A command cannot be executed; the message is what the player reads in the chat."""
+    """A command cannot be executed; the message is shown to the player in the chat."""
 
 
 class Effort:
-    """What the branches of one command may still do together; `LARGEST_EFFORT` to begin with."""
+    """Remaining budget of one command, shared by its branches; starts at `LARGEST_EFFORT`."""
 
     def __init__(self) -> None:
         self._left = LARGEST_EFFORT
 
     def spend(self, amount: int) -> None:
-        """Take away from what is left.
+        """Subtract `amount` from the budget.
 
         Raises:
-            CommandError: If there is less: what the command has done until then stays done.
+            CommandError: If less is left; what the command has already done is not undone.
         """
         self._left -= amount
         if self._left < 0:
             raise CommandError(
-                f"Stopped: one command may look at {LARGEST_EFFORT} entities and blocks"
+                f"Stopped: one command may process at most {LARGEST_EFFORT} entities and blocks"
             )
 
 
 class Source(NamedTuple):
-    """Who runs a command, and where.
+    """The entity that runs a command, and where.
 
     Attributes:
         state: The game.
-        effort: What the command may still do.
+        effort: The command's remaining budget.
         executor: The entity that `@s` means: its kind, and the row of a mob or item.
-        position: Origin of relative coordinates and of distances.
+        position: Origin of relative coordinates and distances.
     """
 
     state: GameState
@@ -70,7 +70,7 @@ class CommandResult(NamedTuple):
     Attributes:
         ok: Whether it succeeded.
         message: The chat message.
-        lacking: What this engine does not do of what Minecraft does then; empty for nothing.
+        lacking: What Minecraft would do and this engine does not; empty for nothing.
     """
 
     ok: bool
@@ -79,11 +79,11 @@ class CommandResult(NamedTuple):
 
 
 Command = Callable[[Source, list[str]], CommandResult]
-"""A command takes the source and its arguments, and raises `CommandError` on misuse."""
+"""Function that runs a command for a source and its arguments; raises `CommandError` on misuse."""
 
 
 def split_words(text: str) -> list[str]:
-    """Split at spaces, but not inside of {...}, [...] or quotes (NBT data, selectors)."""
+    """Split at spaces, but not inside {...}, [...] or quotes (NBT data, selectors)."""
     words, word, depth, quoted = [], "", 0, False
     for character in text.strip():
         if character == '"':
@@ -102,17 +102,18 @@ def split_words(text: str) -> list[str]:
 
 
 def plain_name(word: str) -> str:
-    """A name without its namespace, NBT data and block states."""
+    """Return a name in lower case without namespace, NBT data and block states."""
     for opening in _OPENING:
         word = word.split(opening, 1)[0]
     return word.removeprefix(NAMESPACE).lower()
 
 
 def read_name(word: str, valid: Iterable[str], what: str) -> str:
-    """A name that must be among `valid`.
+    """Read a name that must be among `valid`.
 
     Raises:
-        CommandError: Naming the closest valid names; `what` says what was looked for.
+        CommandError: If it is not. The message names the kind of thing, `what`, and the closest
+            valid names.
     """
     name, names = plain_name(word), list(valid)
     if name in names:
@@ -123,7 +124,7 @@ def read_name(word: str, valid: Iterable[str], what: str) -> str:
 
 
 def read_int(word: str, low: int | None = None, high: int | None = None) -> int:
-    """A whole number, within bounds where given."""
+    """Read a whole number, within the bounds that are given."""
     try:
         value = int(word)
     except ValueError:
@@ -136,7 +137,7 @@ def read_int(word: str, low: int | None = None, high: int | None = None) -> int:
 
 
 def read_float(word: str) -> float:
-    """A finite number."""
+    """Read a finite number."""
     try:
         value = float(word)
     except ValueError:
@@ -156,10 +157,10 @@ def _coordinate(word: str, origin: float, centre: bool) -> float:
 
 
 def read_position(words: list[str], source: Source) -> tuple[float, float, float]:
-    """Three coordinates, absolute or relative (`~`); whole x and z mean the block's middle.
+    """Read three coordinates, absolute or relative (`~`); whole x and z mean the block's middle.
 
     Raises:
-        CommandError: When there are fewer than three or they are no finite numbers.
+        CommandError: If there are fewer than three, or they are not finite numbers.
     """
     if len(words) < 3:
         raise CommandError("Incomplete (expected 3 coordinates)")
@@ -172,10 +173,10 @@ def read_position(words: list[str], source: Source) -> tuple[float, float, float
 
 
 def require_in_world(position: tuple[float, float, float], purpose: str) -> None:
-    """Checks that an entity may be put at a position, which may be far above or below all blocks.
+    """Check that an entity may be put at a position, which may be far above or below all blocks.
 
     Raises:
-        CommandError: If not; `purpose` ("teleport", "summon") is what the position is for.
+        CommandError: If not; the message names the `purpose` ("teleport", "summon").
     """
     x, y, z = position
     along_x, along_z = (-_FARTHEST_COLUMN <= value < _FARTHEST_COLUMN for value in (x, z))
@@ -184,10 +185,10 @@ def require_in_world(position: tuple[float, float, float], purpose: str) -> None
 
 
 def read_block_position(words: list[str], source: Source) -> tuple[int, int, int]:
-    """Three coordinates of a block that can be changed, absolute or relative.
+    """Read three coordinates, absolute or relative, of a block that can be changed.
 
     Raises:
-        CommandError: When they are no coordinates, or no such block exists or is loaded.
+        CommandError: If they are not coordinates, or the block does not exist or is not loaded.
     """
     position = read_position(words, source)
     x, y, z = (int(value // 1) for value in position)
@@ -201,17 +202,17 @@ def read_block_position(words: list[str], source: Source) -> tuple[int, int, int
 
 
 def need(arguments: list[str], count: int, usage: str) -> None:
-    """Checks that there are at least `count` arguments.
+    """Check that there are at least `count` arguments.
 
     Raises:
-        CommandError: Showing `usage`.
+        CommandError: If there are fewer; the message shows `usage`.
     """
     if len(arguments) < count:
         raise CommandError(f"Unknown or incomplete command. Usage: {usage}")
 
 
 def title(name: str) -> str:
-    """A name as the game shows it: "iron_sword" -> "Iron Sword"."""
+    """Return a name as the game shows it: "iron_sword" -> "Iron Sword"."""
     return name.replace("_", " ").title()
 
 
@@ -219,18 +220,18 @@ def title(name: str) -> str:
 # @p @a @r @s @e[type=..., distance=..., limit=..., sort=...].
 
 PLAYER = "Player"
-"""Name of the player in messages, and as a target."""
+"""Name of the player, in messages and as a target."""
 _MOST_OPTIONS = 32
 _OPTIONS = ("type", "distance", "limit", "sort", "gamemode", "name", "tag", "nbt")
 
 
 class SelectedEntity(NamedTuple):
-    """An entity that a selector found.
+    """An entity matched by a selector.
 
     Attributes:
         kind: "player", "item" or the name of a mob.
         row: Row of the mob or item; 0 for the player.
-        position: Its feet.
+        position: Position of its feet.
     """
 
     kind: str
@@ -239,7 +240,7 @@ class SelectedEntity(NamedTuple):
 
     @property
     def is_player(self) -> bool:
-        """Whether this is the player."""
+        """Whether the entity is the player."""
         return self.kind == "player"
 
 
@@ -273,7 +274,7 @@ def _options(text: str) -> list[tuple[str, str]]:
             raise CommandError(f"Unknown option '{part}'; one of {', '.join(_OPTIONS)}")
         options.append((name.strip(), value.strip()))
     if len(options) > _MOST_OPTIONS:
-        raise CommandError(f"A selector may have {_MOST_OPTIONS} options, found {len(options)}")
+        raise CommandError(f"A selector has at most {_MOST_OPTIONS} options, found {len(options)}")
     return options
 
 
@@ -308,10 +309,10 @@ def _executor(source: Source) -> list[SelectedEntity]:
 
 
 def select(word: str, source: Source) -> list[SelectedEntity]:
-    """Find the entities that a selector or a player's name means.
+    """Return the entities that match a selector or a player's name.
 
     Raises:
-        CommandError: When it is malformed or nothing matches.
+        CommandError: If the selector is malformed or nothing matches.
     """
     if not word.startswith("@"):
         if word.lower() != PLAYER.lower():
@@ -355,10 +356,10 @@ def _narrow(
 
 
 def select_player(word: str, source: Source) -> SelectedEntity:
-    """Like `select`, for commands that work on players only.
+    """Return the player if it matches, for commands that work on players only.
 
     Raises:
-        CommandError: When the player is not among what was found.
+        CommandError: If the selector is malformed or does not match the player.
     """
     for target in select(word, source):
         if target.is_player:

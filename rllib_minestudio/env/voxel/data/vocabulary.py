@@ -1,19 +1,19 @@
-"""Words of Minecraft's commands and names."""
+"""Constants of Minecraft's commands, names and time."""
 
 from __future__ import annotations
 
 NAMESPACE = "minecraft:"
-"""Before the name of everything that comes with the game; it may be left out."""
+"""Prefix of the names of everything that comes with the game; it may be left out."""
 
 WEATHERS = ("clear", "rain", "thunder")
 DIFFICULTIES = ("peaceful", "easy", "normal", "hard")
 
 NO_ENTITY, NO_PLAYER = "No entity was found", "No player was found"
-"""What a command answers whose selector selects nothing."""
+"""Messages of commands whose selector matches nothing."""
 
 
 # --------------------------------------------------------------------------------- Minecraft's time
-# Ticks, days, and the times of day that have a name.
+# Ticks, days, and named times of day.
 
 TICKS_PER_SECOND = 20
 

@@ -1,6 +1,7 @@
-"""Animals: how they wander, look around, flee and are pushed, after Minecraft Java 1.16's goals.
+"""Kernels for animals (after Minecraft Java 1.16's goals), dropped items, hits, and their events.
 
-Paths are straight lines instead of searched ones; an animal that cannot get on gives up.
+Animals wander, look around, flee and are pushed. They walk in straight lines instead of searching
+for paths; an animal that cannot get on gives up its goal.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.world import physics
 
 GOAL_NONE, GOAL_STROLL, GOAL_PANIC, GOAL_WATCH_PLAYER, GOAL_LOOK_ASIDE = range(5)
-"""What a mob is doing (the `goal` of its record)."""
+"""Values of a mob's `goal`: what it is doing."""
 
 ACTIVE_RANGE = 72.0
-"""Mobs farther than this from the player, on either axis, stand still; their land may be gone."""
+"""Mobs farther from the player than this along x or z do not move: their land may be unloaded."""
 
 _STROLL_CHANCE = 1.0 / 120.0
 _STROLL_RANGE = 10.0
@@ -40,7 +41,7 @@ _LARGEST_TURN = np.pi / 2
 _GAZE_TURN = np.radians(10.0)
 _PUSH = 0.05
 _PUSH_ALL = 2.0
-"""Minecraft lets each of two bodies push the other once a tick, so every pair is pushed twice."""
+"""In Minecraft, each of two bodies pushes the other once per tick, so a pair is pushed twice."""
 _PLAYER_HALF = 0.3
 _PLAYER_HEIGHT = 1.8
 
@@ -65,7 +66,7 @@ def _head_for(mob: np.void, goal: int, reach: float, ticks: int, rng: NDArray[np
 
 @kernel()
 def _choose_goal(mob: np.void, player: np.void, rng: NDArray[np.uint64]) -> None:
-    """Start a goal when the mob has none; fleeing comes before everything else."""
+    """Start a goal if the mob has none; fleeing takes precedence over all others."""
     if mob.panic_ticks > 0:
         mob.panic_ticks -= 1
         if mob.goal != GOAL_PANIC:
@@ -89,7 +90,7 @@ def _choose_goal(mob: np.void, player: np.void, rng: NDArray[np.uint64]) -> None
 
 @kernel()
 def _pursue_goal(mob: np.void, player: np.void) -> float:
-    """Turn the mob as its goal asks; returns how fast it wants to walk, 0 to stand."""
+    """Turn the mob towards its goal; return the speed it wants to walk at, 0 to stand still."""
     if mob.goal == GOAL_NONE:
         return 0.0
     mob.goal_ticks -= 1
@@ -112,7 +113,7 @@ def _pursue_goal(mob: np.void, player: np.void) -> float:
 
 @kernel()
 def _can_jump_over(blocks: NDArray[np.uint16], mob: np.void) -> bool:
-    """Whether the obstacle ahead is one block high with room above it."""
+    """Whether the obstacle ahead is one block high, with room above it."""
     half = float(MOB_HALF[mob.kind])
     height = float(MOB_HEIGHT[mob.kind])
     x = mob.position[0] - np.sin(mob.yaw) * 0.5
@@ -122,9 +123,9 @@ def _can_jump_over(blocks: NDArray[np.uint16], mob: np.void) -> bool:
 
 @kernel()
 def _walk(blocks: NDArray[np.uint16], mob: np.void, speed: float) -> float:
-    """Move a mob for one tick; returns the damage of a landing.
+    """Move a mob for one tick; return the damage of a landing.
 
-    A walking mob's input is its speed and so is its acceleration, hence the square.
+    The speed is squared because a walking mob's input and its acceleration both equal its speed.
     """
     half = float(MOB_HALF[mob.kind])
     height = float(MOB_HEIGHT[mob.kind])
@@ -154,7 +155,7 @@ def _walk(blocks: NDArray[np.uint16], mob: np.void, speed: float) -> float:
 
 @kernel()
 def _push_pair(dx: float, dz: float) -> tuple[float, float]:
-    """Push on the body that lies (dx, dz) from another that it overlaps, blocks per tick."""
+    """Return the push, in blocks per tick, on a body at (dx, dz) from one that it overlaps."""
     larger = max(abs(dx), abs(dz))
     if larger < 0.01:
         return 0.0, 0.0
@@ -165,7 +166,6 @@ def _push_pair(dx: float, dz: float) -> tuple[float, float]:
 
 @kernel()
 def _push_apart(mobs: NDArray[np.void], count: int, player: np.void) -> None:
-    """Bodies that overlap push each other away, horizontally."""
     for i in range(count):
         one = mobs[i]
         if one.death_ticks > 0:
@@ -236,12 +236,12 @@ def tick_mobs(
     events: NDArray[np.void],
     event_count: NDArray[np.int64],
 ) -> int:
-    """Advance every mob by one tick and removes those that have lain dead long enough.
+    """Advance every mob by one tick, and remove those that have been dead for `DEATH_TICKS`.
 
     Args:
         blocks: The window's block ids.
         mobs: `MOB_DTYPE` records.
-        count: How many of them are in use.
+        count: How many records are in use.
         players: `PLAYER_DTYPE` [1].
         rng: State of the random generator, uint64 [1].
         events: `EVENT_DTYPE` records; receives deaths.
@@ -268,7 +268,7 @@ def tick_mobs(
 
 
 # ------------------------------------------------------------------------------------ dropped items
-# How they fall, slide, age, and come within the player's reach.
+# They fall, slide, age, merge, and come within the player's reach.
 
 DROP_DELAY = 10
 """Ticks before an item from a block or a mob can be picked up."""
@@ -282,13 +282,13 @@ _DROP_HALF = 0.125
 _DROP_HEIGHT = 0.25
 _LIFETIME = 6000
 _MERGE_PERIOD_MOVING, _MERGE_PERIOD_RESTING = 2, 40
-"""Ticks between two looks for others to merge with; moving means from one block to the next."""
+"""Ticks between attempts to merge with others; moving means into another block."""
 _MERGE_REACH = 0.5 + 2.0 * _DROP_HALF
 _LARGEST_STACK = np.array(
     [ITEMS[item].max_stack if item in ITEMS else 0 for item in range(max(ITEMS) + 1)]
 )
 _REACH = 0.3 + 1.0 + _DROP_HALF
-"""The player's box grown by one block, and the item's half."""
+"""Half the player's width, one block, and half the item's width."""
 _REACH_BELOW = 0.5 + _DROP_HEIGHT
 _REACH_ABOVE = 1.8 + 0.5
 
@@ -312,7 +312,7 @@ def _can_merge(item: np.void) -> bool:
 
 @kernel()
 def _merge(items: NDArray[np.void], count: int, row: int) -> None:
-    """Merge an item with equal ones beside it; the smaller stack joins the larger."""
+    """Merge an item with equal ones nearby; the smaller stack joins the larger."""
     item = items[row]
     for other_row in range(count):
         other = items[other_row]
@@ -338,7 +338,7 @@ def _merge(items: NDArray[np.void], count: int, row: int) -> None:
 
 @kernel()
 def _is_merge_due(item: np.void, x: float, y: float, z: float) -> bool:
-    """Whether an item that was at (x, y, z) a tick ago looks for others now."""
+    """Whether an item that was at (x, y, z) one tick ago tries to merge now."""
     position = item.position
     moved = (
         np.floor(position[0]) != np.floor(x)
@@ -357,18 +357,18 @@ def tick_items(
     events: NDArray[np.void],
     event_count: NDArray[np.int64],
 ) -> int:
-    """Advance every dropped item by one tick; removes those too old, or lost below the world.
+    """Advance every dropped item by one tick, and remove those too old or lost below the world.
 
     Args:
         blocks: The window's block ids.
         items: `ITEM_DTYPE` records.
-        count: How many of them are in use.
+        count: How many records are in use.
         players: `PLAYER_DTYPE` [1].
         events: `EVENT_DTYPE` records; receives an `ITEM_TOUCHED` for each item in reach.
         event_count: int64 [1].
 
     Returns:
-        How many items are left; rows in the events are theirs after the removal.
+        How many items are left; events contain rows as numbered after the removal.
     """
     player = players[0]
     kept = 0
@@ -403,16 +403,16 @@ def tick_items(
     return kept
 
 
-# --------------------------------------------- what a hit does to a body, as in Minecraft Java 1.16
+# -------------------------------------------------------- hits on a body, as in Minecraft Java 1.16
 # Damage, invulnerability, knockback.
 
 PANIC_TICKS = 100
-"""How long a mob remembers who hit it."""
+"""Ticks for which a mob flees after a hit."""
 
 
 @kernel()
 def knock_back(body: np.void, strength: float, dx: float, dz: float) -> None:
-    """Push a body against the horizontal direction (dx, dz), from the attacker's side."""
+    """Push a body opposite to (dx, dz), the horizontal direction towards the attacker."""
     length = np.sqrt(dx * dx + dz * dz)
     if length < 1e-4:
         return
@@ -425,7 +425,7 @@ def knock_back(body: np.void, strength: float, dx: float, dz: float) -> None:
 
 @kernel()
 def shielded(body: np.void, amount: float) -> float:
-    """What is left of a hit after invulnerability: within 10 ticks, only what exceeds the last."""
+    """Return the damage after invulnerability: for 10 ticks, only the excess over the last hit."""
     if body.hurt_ticks > 0:
         return max(amount - body.last_damage, 0.0)
     return amount
@@ -436,8 +436,8 @@ def hurt_mob(mobs: NDArray[np.void], row: int, amount: float) -> tuple[float, bo
     """Take health from a mob.
 
     Returns:
-        The health points lost, and whether it was a hit of its own (which knocks back and
-        starts the invulnerability), not the remainder of a stronger second one.
+        The health points lost, and whether the hit was a fresh one, which knocks back and starts
+        the invulnerability, rather than the remainder of a stronger hit during it.
     """
     mob = mobs[row]
     if mob.death_ticks > 0:
@@ -456,7 +456,7 @@ def hurt_mob(mobs: NDArray[np.void], row: int, amount: float) -> tuple[float, bo
 
 
 # ------------------------------------------------------------------------------------------- events
-# What a kernel tells Python about a tick.
+# Reports from kernels to Python about a tick.
 
 EVENT_CAPACITY = 2 * MOB_CAPACITY + ITEM_CAPACITY + 8
 """Most events in one tick: every mob hurt and dead, every item touched, and the player's own."""
@@ -469,8 +469,8 @@ MOB_HURT, MOB_DIED, BLOCK_BROKEN, ITEM_TOUCHED, PLAYER_HURT, MOB_SWEPT, FOOD_EAT
 - `BLOCK_BROKEN`: id of the block at `position`.
 - `ITEM_TOUCHED`: row of a dropped item in the player's reach.
 - `PLAYER_HURT`: unused, health points lost.
-- `MOB_SWEPT`: as `MOB_HURT`, for a mob beside the one that was hit.
-- `FOOD_EATEN`: unused; the meal in hand is over.
+- `MOB_SWEPT`: as `MOB_HURT`, for a mob near the one that was hit.
+- `FOOD_EATEN`: unused; the meal of the food in hand is over.
 """
 
 EVENT_DTYPE = np.dtype(

@@ -1,7 +1,7 @@
 """Mobs, dropped items and falling blocks: their types, and the record arrays that hold them.
 
-Records (numpy structured arrays) let the kernels write `mob.health` and let Python take a column
-of all of them as a view (`mobs.health`).
+With records (numpy structured arrays), kernels can write `mob.health`, and Python can read a column
+of all mobs as a view (`mobs.health`).
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 MOB_CAPACITY = 256
-"""Most mobs that exist at once."""
+"""Most mobs at once."""
 ITEM_CAPACITY = 256
-"""Most dropped items that exist at once; the oldest vanish first."""
+"""Most dropped items at once; the oldest vanish first."""
 FALLING_CAPACITY = 256
-"""Most blocks that fall at once; others wait for one to land."""
+"""Most falling blocks at once; others wait until one lands."""
 
 HURT_TICKS = 10
-"""Ticks for which a mob is shown as hurt, and shielded from equal or weaker hits."""
+"""Ticks for which a mob is shown as hurt, and immune to equal or weaker hits."""
 DEATH_TICKS = 20
 """Ticks between a mob's death and its disappearance, while it falls over."""
 
@@ -43,7 +43,7 @@ class MobKind:
         height: Height of that box, in blocks.
         max_health: Health points at birth.
         speed: Movement speed attribute.
-        panic_factor: Speed multiplier while it flees.
+        panic_factor: Factor on the speed while it flees.
         drops: Loot at death.
     """
 
@@ -69,14 +69,14 @@ MOB_KINDS: tuple[MobKind, ...] = (
     ),
     MobKind("pig", 0.9, 0.9, 10.0, 0.25, 1.25, (LootRange("porkchop", 1, 3),)),
 )
-"""All kinds of mobs; `Mobs.kind` holds indices into it."""
+"""All kinds of mobs; `Mobs.kind` holds indices into this tuple."""
 
 MOB_KIND_ID: dict[str, int] = {kind.name: index for index, kind in enumerate(MOB_KINDS)}
 """Index in `MOB_KINDS` by name."""
 
 MOB_HALF = np.array([kind.width / 2 for kind in MOB_KINDS])
 MOB_HEIGHT = np.array([kind.height for kind in MOB_KINDS])
-"""Half the width, and the height, of each kind's box in blocks; for kernels."""
+"""Half the width, and the height, of each kind's box in blocks, for kernels."""
 
 MOB_DTYPE = np.dtype(
     [
@@ -84,7 +84,7 @@ MOB_DTYPE = np.dtype(
         ("velocity", np.float64, 3),  # blocks per tick
         ("yaw", np.float64),  # radians; 0 looks to +z, growing clockwise seen from above
         ("health", np.float64),
-        ("last_damage", np.float64),  # the hit that the present invulnerability started with
+        ("last_damage", np.float64),  # of the hit that started the current invulnerability
         ("fall_distance", np.float64),
         ("limb_swing", np.float64),  # phase of the legs, radians
         ("limb_amplitude", np.float64),  # how far the legs swing, 0 (standing) to 1
@@ -93,9 +93,9 @@ MOB_DTYPE = np.dtype(
         ("kind", np.int32),
         ("hurt_ticks", np.int32),  # counts down from HURT_TICKS
         ("death_ticks", np.int32),  # 0 while alive, then counts up to DEATH_TICKS
-        ("panic_ticks", np.int32),  # ticks for which it goes on fleeing
+        ("panic_ticks", np.int32),  # ticks left of fleeing
         ("goal", np.int32),  # one of the GOAL_ constants of mobs.py
-        ("goal_ticks", np.int32),  # ticks before the present goal is given up
+        ("goal_ticks", np.int32),  # ticks before the current goal is given up
         ("on_ground", np.int32),
     ],
     align=True,
@@ -109,7 +109,7 @@ ITEM_DTYPE = np.dtype(
         ("item", np.int32),
         ("quantity", np.int32),
         ("damage", np.int32),  # wear of a tool
-        ("age", np.int32),  # ticks; of a merged stack the younger's
+        ("age", np.int32),  # ticks; of a merged stack, the younger one's
         ("ticks", np.int32),  # since it was dropped
         ("pickup_delay", np.int32),  # ticks before the player can take it
         ("on_ground", np.int32),
@@ -130,13 +130,13 @@ FALLING_DTYPE = np.dtype(
 
 
 class _Columns:
-    """A record array of fixed capacity of which the first `count` rows are in use.
+    """A record array of fixed capacity, with the first `count` rows in use.
 
     Attributes:
         records: The rows.
-        count: How many of them are in use.
-        displaced: Rows that made room for others since this was last set to 0; the numbers of all
-            other rows fell by as much.
+        count: How many rows are in use.
+        displaced: How many rows `append` removed to make room since this was last set to 0; the
+            indices of all other rows fell by as much.
     """
 
     records: NDArray[np.void]
@@ -148,11 +148,10 @@ class _Columns:
         self.count = self.displaced = 0
 
     def clear(self) -> None:
-        """Remove every row."""
         self.count = 0
 
     def append(self) -> np.void:
-        """Add a zeroed row, in place of the oldest when full, and returns it for filling in."""
+        """Add a zeroed row, replacing the oldest if full, and return it to be filled in."""
         if self.count == len(self.records):
             self.remove(0)
             self.displaced += 1
@@ -167,14 +166,14 @@ class _Columns:
         self.count -= 1
 
     def keep(self, kept: NDArray[np.bool_]) -> None:
-        """Keep only the rows marked True in `kept` (bool, `count` long)."""
+        """Keep only the rows where `kept`, bool [count], is True."""
         rows = self.records[: self.count][kept]
         self.records[: len(rows)] = rows
         self.count = len(rows)
 
 
 class Mobs(_Columns):
-    """All mobs of a world. Column views have `count` rows and may be written through."""
+    """All mobs of a world; writing to a column view, of `count` rows, changes the mobs."""
 
     def __init__(self) -> None:
         super().__init__(MOB_DTYPE, MOB_CAPACITY)
@@ -206,7 +205,7 @@ class Mobs(_Columns):
 
     @property
     def hurt_ticks(self) -> NDArray[np.int32]:
-        """Ticks left of the red hurt flash, int32 [n], counting down from `HURT_TICKS`."""
+        """Ticks left of the red flash after a hit, int32 [n], counting down from `HURT_TICKS`."""
         return self.records["hurt_ticks"][: self.count]
 
     @property
@@ -226,7 +225,7 @@ class Mobs(_Columns):
 
 
 class DroppedItems(_Columns):
-    """All item stacks lying in a world. Column views have `count` rows."""
+    """All dropped item stacks of a world; column views have `count` rows."""
 
     def __init__(self) -> None:
         super().__init__(ITEM_DTYPE, ITEM_CAPACITY)
@@ -258,7 +257,7 @@ class DroppedItems(_Columns):
 
 
 class FallingBlocks(_Columns):
-    """All blocks in the course of falling."""
+    """All falling blocks of a world."""
 
     def __init__(self) -> None:
         super().__init__(FALLING_DTYPE, FALLING_CAPACITY)

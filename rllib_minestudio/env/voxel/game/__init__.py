@@ -1,11 +1,11 @@
-"""A whole game: its state, its course, and what keys, events and deaths do to it.
+"""A whole game: its state, its ticks, and the effects of keys, events and deaths.
 
 game                   begin, tick
-surroundings view      light, sky and biome where the player is; what the player sees
+survey                 questions that no observation answers; light, sky and biome at the player
 building               the use and drop keys
-screens                opening, working and closing screens; what lies in blocks
-event_handlers loot    what follows from the events of a tick
-spawning               beginning, dying and coming back
+screens                opening, operating and closing screens; contents of blocks; the player's view
+event_handlers loot    effects of a tick's events
+spawning               beginning, teleporting, dying and reviving
 falling                sand and gravel
 game_state             everything that a game consists of
 statistics             counters of what the player did

@@ -1,4 +1,4 @@
-"""The use and drop keys: placing the block in hand, throwing items away."""
+"""The use and drop keys: opening screens, placing blocks, throwing items."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rllib_minestudio.env.voxel.world.box_field import HEIGHT
 
 
 def _touches(position: list[float], half: float, height: float, cell: tuple[int, int, int]) -> bool:
-    """Whether a body with its feet at `position` overlaps the block cell."""
+    """Whether a body with its feet at `position` overlaps a block's cell."""
     x, y, z = position
     return (
         cell[0] - half < x < cell[0] + 1 + half
@@ -29,7 +29,7 @@ def _touches(position: list[float], half: float, height: float, cell: tuple[int,
 
 
 def is_vacant(state: GameState, cell: tuple[int, int, int]) -> bool:
-    """Whether a block can be put into `cell`: it is loaded, empty, and in no living body."""
+    """Whether a block can be put into `cell`: it is loaded, empty, and free of bodies."""
     world = state.world
     x, y, z = cell
     if not (0 <= y < HEIGHT and world.is_loaded(x, z) and world.block_at(x, y, z) == AIR):
@@ -46,13 +46,13 @@ def is_vacant(state: GameState, cell: tuple[int, int, int]) -> bool:
 
 
 def use_item(state: GameState, sneaks: bool) -> None:
-    """Open the screen of the block under the crosshair, or places the block in hand against it.
+    """Open the screen of the block under the crosshair, or place the block in hand against it.
 
-    Food is eaten instead (`eating`), and nothing is used while a block is being mined.
+    Nothing is used while a block is being mined. Food in hand is left to `player.eating`.
 
     Args:
         state: The game.
-        sneaks: Whether the sneak key was down in the last tick, as the game knows it by now.
+        sneaks: Whether the sneak key was held in the last tick.
     """
     player, target = state.player, state.target[0]
     item = player.held_item

@@ -1,4 +1,4 @@
-"""What follows from the events of a tick: loot, wear, pickups, statistics."""
+"""Handling of a tick's events: loot, wear, pickups, meals, statistics."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _STATISTIC_SCALE = 10
 
 
 def resolve(state: GameState, event: np.void) -> None:
-    """Carry out what one event (an `EVENT_DTYPE` record) asks for."""
+    """Handle one event, an `EVENT_DTYPE` record."""
     kind, subject, amount = int(event["kind"]), int(event["subject"]), float(event["amount"])
     x, y, z = event["position"].tolist()
     if kind == MOB_HURT:
@@ -79,9 +79,9 @@ def _die(state: GameState, kind: int, place: tuple[float, float, float], by_play
 
 
 def break_block(state: GameState, x: int, y: int, z: int) -> None:
-    """The player mines the block at (x, y, z): it drops, counts, and wears the tool.
+    """Break the block at (x, y, z) as mined by the player: drop its loot, count it, wear the tool.
 
-    As in Minecraft it counts only if it was mined with the right tool.
+    As in Minecraft, it drops and counts only if it was mined with the right tool.
     """
     block = state.world.block_at(x, y, z)
     if not state.world.set_block(x, y, z, AIR):
@@ -100,7 +100,7 @@ def break_block(state: GameState, x: int, y: int, z: int) -> None:
 def _eat(state: GameState) -> None:
     player = state.player
     food = FOOD.get(player.held_item)
-    if food is None:  # dropped within the tick
+    if food is None:  # dropped in the same tick
         return
     feed(player, food.nutrition, food.saturation)
     for effect in food.effects:
@@ -113,7 +113,7 @@ def _eat(state: GameState) -> None:
 
 
 def _keep_rest(state: GameState, item: int) -> None:
-    """What a meal leaves stays in the hand if that is empty, and is dropped if there is no room."""
+    """Put what a meal leaves into the hand if it is empty, else the inventory; drop it if full."""
     player = state.player
     if player.held_item == EMPTY:
         player.inventory.set(player.selected, item, 1)
@@ -123,7 +123,7 @@ def _keep_rest(state: GameState, item: int) -> None:
 
 
 def wear(state: GameState, uses: int) -> None:
-    """Wear the tool in hand; it breaks when its durability is used up."""
+    """Wear the tool in hand, which breaks when its durability is used up."""
     player = state.player
     item = ITEMS.get(player.held_item)
     if item is None or not item.durability:
@@ -139,7 +139,7 @@ def wear(state: GameState, uses: int) -> None:
 
 
 def _pick_up(state: GameState, row: int) -> None:
-    if row < 0:  # gone in this very tick, for lack of room
+    if row < 0:  # displaced by others in this tick
         return
     dropped = state.items.records[row]
     item, quantity = int(dropped["item"]), int(dropped["quantity"])

@@ -1,7 +1,7 @@
-"""Sand and gravel: how they fall, after Minecraft Java 1.16.
+"""Falling sand and gravel, after Minecraft Java 1.16.
 
-A block that would come to rest inside the player or a mob becomes an item there. Minecraft places
-the block, and the body inside suffocates or is pushed out; this engine does neither.
+A block that would land inside the player or a mob becomes an item there. Minecraft places the
+block, and the body inside suffocates or is pushed out; this engine implements neither.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from rllib_minestudio.env.voxel.world.blocks import AIR, FALLS
 _DELAY = 2
 """Ticks between the loss of the ground and the fall.
 
-What happened before this part of a tick (mining, placing, a command) counts as of the last one.
+A loss before this part of a tick (by mining, placing or a command) counts as one of the last tick.
 """
 _GRAVITY = 0.04
 _DRAG = 0.98
 
 
 class Falling:
-    """What falls in a game, and what is about to."""
+    """The blocks of a game that fall or are about to."""
 
     def __init__(self) -> None:
         self._due: dict[tuple[int, int, int], int] = {}
         self._ticks = 0
 
     def tick(self, state: GameState) -> None:
-        """Advance everything that falls by one tick."""
+        """Advance falling blocks by one tick."""
         if not (state.world.unsupported or self._due or state.falling.count):
             return
         self._ticks += 1
@@ -44,17 +44,17 @@ class Falling:
         self._schedule(state, _DELAY)
 
     def _schedule(self, state: GameState, delay: int) -> None:
-        """Has what lost its ground fall in `delay` ticks."""
+        """Schedule blocks that lost their ground to fall in `delay` ticks."""
         for cell in state.world.unsupported:
             self._due.setdefault(cell, self._ticks + delay)
         state.world.unsupported.clear()
 
     def _let_go(self, state: GameState) -> None:
-        """Turn blocks whose time has come into falling ones, if they still have no ground."""
+        """Turn blocks that are due into falling ones, if they still have no ground."""
         world, falling = state.world, state.falling
         gone: dict[tuple[int, int, int], int] = {}
         for cell, due in list(self._due.items()):
-            # What falls due later was noted later.
+            # `_due` is in the order in which blocks fall due.
             if due > self._ticks or falling.count == FALLING_CAPACITY:
                 break
             x, y, z = cell
@@ -72,7 +72,7 @@ class Falling:
 
 
 def _resting_layer(state: GameState, x: int, z: int, y: float, target: float) -> int | None:
-    """The layer in which a block that falls from y to `target` comes to rest, or None."""
+    """Return the layer where a block that falls from y to `target` lands, or None."""
     for layer in range(math.ceil(y) - 1, max(math.floor(target), 0) - 1, -1):
         if state.world.block_at(x, layer, z) != AIR:
             return layer + 1
@@ -80,7 +80,7 @@ def _resting_layer(state: GameState, x: int, z: int, y: float, target: float) ->
 
 
 def _move(state: GameState) -> None:
-    """Move the falling blocks by one tick and puts down those that arrive."""
+    """Move the falling blocks by one tick, and place those that land."""
     falling = state.falling
     kept = np.ones(falling.count, bool)
     landed: dict[tuple[int, int, int], int] = {}

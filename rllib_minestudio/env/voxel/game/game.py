@@ -1,4 +1,4 @@
-"""The course of a game: its beginning, and one tick after the other."""
+"""A game: its beginning and its ticks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from rllib_minestudio.env.voxel.world.worldgen import BIOMES
 
 
 class Game:
-    """One game and its rules.
+    """One game.
 
     Attributes:
         state: Everything that the game consists of.
@@ -49,11 +49,11 @@ class Game:
         self._event_count = np.zeros(1, np.int64)
 
     def begin(self, seed: int, biome: str | None) -> None:
-        """Make a new world and puts the player on it.
+        """Create a new world and put the player on it.
 
         Args:
-            seed: Any integer; the whole game follows from it and from the actions.
-            biome: One of `BIOMES` to begin in; None for wherever the origin lies.
+            seed: Any integer; it and the actions determine the whole game.
+            biome: One of `BIOMES` to begin in; None to begin at the origin.
         """
         state = self.state
         state.reset(seed)
@@ -66,13 +66,13 @@ class Game:
         state.player.yaw = state.random() * 360.0
 
     def tick(self, action: Mapping[str, Any]) -> None:
-        """Advance the game by 1/20 second.
+        """Advance the game by one tick (1/20 s).
 
         Args:
-            action: MineStudio's env action; missing keys are not held. Never changed.
+            action: MineStudio's env action. Missing keys are not held. It is not modified.
 
         Raises:
-            InvalidActionError: If its camera is not finite; the game is as it was then.
+            InvalidActionError: If the camera is not finite; the game is then unchanged.
         """
         state = self.state
         pitch, yaw = read_camera(action)
@@ -101,21 +101,21 @@ class Game:
             spawning.die(state)
 
     def _play_world(self, keys: int, pressed: int, slot: int) -> tuple[int, int]:
-        """Let a tick's keys select a hotbar slot, and open or close the inventory.
+        """Apply a tick's keys to the hotbar and the inventory screen.
 
         Returns:
-            Bits of the keys that are held and were pressed, as far as they act on the world.
+            Bits of the held keys, and of the pressed ones, that act on the world.
         """
         state = self.state
         if slot != NO_SLOT:
             state.player.selected = slot
         if pressed & OPEN_INVENTORY:
             if state.screen is None:
-                # The camera has turned the head by now, but all keys count as released.
+                # The camera still turns the head in this tick, but all keys count as released.
                 screens.open_inventory(state)
                 return 0, 0
             screens.close(state)
-            # The attack key has to be released even if it was pressed in this tick.
+            # The attack key must be released first, even if it was pressed in this tick.
             state.dead_keys &= ~pressed | ATTACK
         state.dead_keys &= keys
         return keys & ~state.dead_keys, pressed
@@ -126,7 +126,7 @@ class Game:
         blocks, players, events = state.world.blocks, player.records, self._events
         player.update_equipment()
         uses = bool(keys & USE)
-        # Of the last tick's keys, which `tick_player` replaces.
+        # From the last tick's keys, which `tick_player` replaces.
         sneaks = uses and bool(players["keys"][0] & SNEAK)
         self._event_count[0] = 0
         tick_player(

@@ -1,4 +1,4 @@
-"""The state of one game, and the few operations that everything else is made of."""
+"""The state of one game, and the basic operations on it."""
 
 from __future__ import annotations
 
@@ -20,23 +20,21 @@ from rllib_minestudio.env.voxel.world.box_field import HEIGHT
 from rllib_minestudio.env.voxel.world.world import World
 
 GAME_RULES: dict[str, str] = {"doDaylightCycle": "true", "keepInventory": "false"}
-"""Rules that this engine obeys, with their values in a new world."""
+"""Game rules that this engine obeys, with their values in a new world."""
 
 MOST_LIFTS = HEIGHT + 2
-"""Blocks by which a mob that is summoned inside of others is lifted at most.
-
-That is from a body's height below the world, the lowest place where a block can be in the way, to
-above the highest."""
+"""Most blocks by which a mob that is summoned inside blocks is lifted: from a body's height below
+the world, the lowest place where a block can be in the way, to above the highest block."""
 
 THROW_SPEED = 0.3
-"""Of what the player throws away, in blocks per tick."""
+"""Speed of an item that the player throws, in blocks per tick."""
 _THROW_LIFT, _BELOW_EYES = 0.1, 0.3
 _GOLDEN_GAMMA = 0x9E3779B97F4A7C15
 _MASK = (1 << 64) - 1
 
 
 def _mix(seed: int) -> int:
-    """A well-mixed non-zero 64-bit number for each seed: splitmix64 (Steele et al. 2014)."""
+    """Hash a seed to a non-zero 64-bit number with splitmix64 (Steele et al. 2014)."""
     value = (seed + _GOLDEN_GAMMA) & _MASK
     value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _MASK
@@ -51,19 +49,19 @@ class GameState:
         player: The player, with inventory and effects.
         mobs: All mobs.
         items: All dropped items.
-        falling: All blocks in the course of falling.
-        statistics: What the player did.
-        target: What the crosshair was on in the last tick, `TARGET_DTYPE` [1].
+        falling: All falling blocks.
+        statistics: Counters of what the player did.
+        target: Target of the crosshair in the last tick, `TARGET_DTYPE` [1].
         daytime: Ticks since sunrise, 0 to 23999 (6000 is noon).
-        raining: Whether it rains; kept for commands and info, without effect on the game.
+        raining: Whether it rains; affects only `location_stats`.
         rules: Game rules by name.
-        block_entities: What lies in furnaces and chests.
-        screen: The open screen, which keys and mouse then work; None for none.
-        next_screen: The inventory's, ready to be opened; None while it is open.
+        block_entities: Contents of furnaces and chests.
+        screen: The open screen, which then receives keys and mouse; None if none is open.
+        next_screen: The inventory's screen, ready to be opened; None while it is open.
         held_keys: Bits of the keys held in the last tick.
         held_slot: The hotbar key held in the last tick, or `NO_SLOT`.
-        dead_keys: Bits of the keys that were down when a screen closed, and still are.
-        player_dead: Whether the player died in a tick.
+        dead_keys: Bits of the keys held since a screen closed, which act only after a release.
+        player_dead: Whether the player died during a tick.
         rng: State of the only source of randomness, uint64 [1].
     """
 
@@ -80,7 +78,7 @@ class GameState:
         self.reset(0)
 
     def reset(self, seed: int) -> None:
-        """Empty everything for a new game with this seed; the world has no chunks yet."""
+        """Reset everything for a new game with this seed; the world then has no chunks yet."""
         mixed = _mix(seed)
         self.rng[0] = mixed
         self.world.reset(mixed >> 32)
@@ -101,23 +99,23 @@ class GameState:
         self.held_slot = NO_SLOT
 
     def random(self) -> float:
-        """Next random number in [0, 1)."""
+        """Return the next random number in [0, 1)."""
         return float(physics.random(self.rng))
 
     def random_between(self, low: int, high: int) -> int:
-        """Random whole number, both ends included."""
+        """Return a random whole number, both ends included."""
         return low + int(self.random() * (high - low + 1))
 
     def random_normal(self) -> float:
-        """Next random number of mean 0 and standard deviation 1 (Box and Muller's method)."""
+        """Return a standard normal random number (Box-Muller transform)."""
         radius = math.sqrt(-2.0 * math.log(1.0 - self.random()))
         return radius * math.cos(2.0 * math.pi * self.random())
 
     def spawn_mob(self, kind: int, x: float, y: float, z: float) -> None:
-        """Add a mob of `MOB_KINDS[kind]` with its feet at (x, y, z), looking anywhere.
+        """Add a mob of `MOB_KINDS[kind]` with its feet at (x, y, z) and a random yaw.
 
-        Where blocks are in the way it is put on top of them, so that summoning beside the player
-        works on any slope.
+        If blocks are in the way, the mob is put on top of them, so that summoning next to the
+        player works on any slope.
         """
         body = MOB_KINDS[kind]
         blocks = self.world.blocks
@@ -145,7 +143,7 @@ class GameState:
 
         Args:
             item: Item id.
-            quantity: How many.
+            quantity: Size of the stack.
             position: Bottom centre.
             velocity: Blocks per tick.
             delay: Ticks before it can be picked up.
@@ -160,7 +158,7 @@ class GameState:
         row["damage"] = damage
 
     def throw_item(self, stack: ItemStack) -> None:
-        """Throw a stack forward, from a little below the player's eyes."""
+        """Throw a stack forward from slightly below the player's eyes."""
         player = self.player
         dx, dy, dz = look_direction(player.yaw, player.pitch)
         x, y, z = player.position.tolist()
@@ -171,6 +169,6 @@ class GameState:
     def scatter_item(
         self, item: int, quantity: int, position: tuple[float, float, float], delay: int
     ) -> None:
-        """Drop a stack that hops a little to a random side, as from a block or a mob."""
+        """Drop a stack with a small hop to a random side, as from a block or a mob."""
         velocity = ((self.random() - 0.5) * 0.2, 0.2, (self.random() - 0.5) * 0.2)
         self.drop_item(item, quantity, position, velocity, delay)

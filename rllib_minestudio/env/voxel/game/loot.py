@@ -1,8 +1,8 @@
-"""What a mined block drops: Minecraft Java 1.16.5's loot tables, without enchantments.
+"""Loot of mined blocks: Minecraft Java 1.16.5's loot tables, without enchantments.
 
-A block drops `Block.drop`, or what its table in `data/block_loot.json` gives. Where a table asks
-for the state of a block, it is taken in its default state, and a bed or a tall plant as a whole,
-because here it is one block.
+A block drops `Block.drop`, or what its table in `data/block_loot.json` yields. A table that depends
+on a block's state is applied to the default state. A bed or a tall plant is one block here, and
+drops as a whole.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from rllib_minestudio.env.voxel.world.blocks import BLOCKS, SHEARS
 
 
 class Entry(NamedTuple):
-    """One of the things that a pool may yield.
+    """One possible yield of a pool.
 
     Attributes:
-        item: What drops.
+        item: Name of the item that drops.
         tool: "shears" or "not shears" if it depends on the tool; empty if it does not.
-        chance: How likely it is, for that tool.
-        quantity: Least and largest quantity; all from the one to the other are equally likely.
-        trials: How often one more is tried for.
-        success: How likely each trial is to succeed.
-        at_least: What a smaller quantity is raised to.
+        chance: Probability, given that tool.
+        quantity: Least and largest quantity; all values in this range are equally likely.
+        trials: Number of trials, each of which may add one to the quantity.
+        success: Probability that a trial adds one.
+        at_least: Minimum that a smaller quantity is raised to.
     """
 
     item: str
@@ -40,7 +40,7 @@ class Entry(NamedTuple):
 
 
 Pool = tuple[Entry, ...]
-"""The first of its entries whose tool and chance are met is what it yields."""
+"""Entries of which the first whose tool and chance are met is the yield."""
 
 
 def _entry(fields: dict[str, Any]) -> Entry:
@@ -51,7 +51,7 @@ TABLES: dict[str, tuple[Pool, ...]] = {
     name: tuple(tuple(map(_entry, pool)) for pool in pools)
     for name, pools in read_json("block_loot.json").items()
 }
-"""Pools of the blocks that do not simply drop one of `Block.drop`; each is rolled for by itself."""
+"""Pools of the blocks that do not simply drop one `Block.drop`; each is rolled independently."""
 
 
 def _quantity(state: GameState, entry: Entry) -> int:
@@ -62,7 +62,7 @@ def _quantity(state: GameState, entry: Entry) -> int:
 
 
 def _roll(state: GameState, block: int, tool: Item | None) -> Iterator[tuple[str, int]]:
-    """What block id `block` drops this time: names of items, and how many of each."""
+    """Yield the random loot of block id `block`: names of items, and how many of each."""
     if (drop := BLOCKS[block].drop) is not None:
         yield drop, 1
         return
@@ -75,7 +75,7 @@ def _roll(state: GameState, block: int, tool: Item | None) -> Iterator[tuple[str
 
 
 def drop_loot(state: GameState, block: int, tool: Item | None, cell: tuple[int, int, int]) -> None:
-    """Drop what block id `block` at `cell` yields to `tool` (None: the hand, or no one)."""
+    """Drop what block id `block` at `cell` yields to `tool` (None: the hand, or no tool)."""
     x, y, z = cell
     for name, quantity in _roll(state, block, tool):
         if quantity:

@@ -1,4 +1,4 @@
-"""Screens in the course of a game: opening, working and closing them, and what lies in blocks."""
+"""Opening, operating and closing screens in a game, contents of blocks, and the player's view."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from rllib_minestudio.env.voxel.screens.screen import Screen
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS, Shape
 
 REACH = 8.0
-"""Blocks from the player's feet to a block's centre beyond which its screen closes."""
+"""Distance in blocks from the player's feet to a block's centre beyond which its screen closes."""
 _SPILL_LEAST, _SPILL_MOST = 10, 30
-"""Items of each stack that a broken container drops."""
+"""Sizes of the stacks into which a broken container's stacks are split."""
 _SPILL_SPEED, _SPILL_LIFT = 0.05, 0.2
 _ITEM_WIDTH = 0.25
 
 _LIGHT_ENOUGH = ("glass", "leaves")
-"""Materials of cubes below which a chest opens all the same."""
+"""Materials of cubes that do not keep a chest below them shut."""
 _COUNTERS = {
     "crafting_table": "interact_with_crafting_table",
     "furnace": "interact_with_furnace",
     "chest": "open_chest",
 }
-"""Minecraft's statistic of using a block, by the kind of screen."""
+"""Minecraft's statistic for using a block, by the kind of screen."""
 
 
 class _PlayerOwner:
@@ -40,41 +40,35 @@ class _PlayerOwner:
         self.inventory: Inventory = state.player.inventory
 
     def throw(self, stack: ItemStack, counted: bool) -> None:
-        """Throw a stack forward, and counts it if the player meant to."""
+        """Throw a stack forward, and count it if the player meant to."""
         self._state.throw_item(stack)
         if counted:
             self._state.statistics.add("custom", "drop")
 
     def count_crafted(self, item: int, quantity: int) -> None:
-        """Counts what was made."""
         self._state.statistics.add("craft_item", ITEMS[item].name, quantity)
 
     def earn(self, furnace: Furnace) -> None:
-        """Give the player a furnace's experience."""
         self._state.player.experience += furnace.take_experience(self._state.random)
 
 
 def prepare_inventory(state: GameState) -> None:
-    """Make the inventory's next screen, so that the tick that opens it takes no longer."""
+    """Create the inventory's next screen in advance, so that opening it takes no extra time."""
     state.next_screen = Screen("inventory", _PlayerOwner(state))
 
 
 def open_inventory(state: GameState) -> None:
-    """Open the inventory's screen, which was prepared."""
+    """Open the prepared inventory screen."""
     state.screen, state.next_screen = state.next_screen, None
 
 
 def use_block(state: GameState, sneaks: bool) -> bool:
-    """Uses the block under the crosshair, if it is one that opens a screen.
+    """Use the block under the crosshair, if it is one that opens a screen.
 
-    A player who sneaks with something in either hand uses that instead.
-
-    Args:
-        state: The game.
-        sneaks: Whether the player sneaks.
+    A sneaking player with something in either hand uses that instead.
 
     Returns:
-        Whether there was such a block.
+        Whether there was such a block, even if it is a chest that cannot open.
     """
     target, player = state.target[0], state.player
     if target["kind"] != BLOCK:
@@ -93,7 +87,7 @@ def use_block(state: GameState, sneaks: bool) -> bool:
 
 
 def _can_lift_lid(state: GameState, place: Place) -> bool:
-    """Whether no solid cube lies on a chest."""
+    """Whether no opaque cube lies on a chest."""
     x, y, z = place
     above = BLOCKS[state.world.block_at(x, y + 1, z)]
     return above.shape is not Shape.CUBE or above.material in _LIGHT_ENOUGH
@@ -102,13 +96,13 @@ def _can_lift_lid(state: GameState, place: Place) -> bool:
 def play_screen(
     screen: Screen, keys: int, before: int, slot: int, pitch: float, yaw: float
 ) -> None:
-    """Pass a tick's input to the open screen: keys, then the mouse's way, then its buttons.
+    """Pass a tick's input to the open screen: hotbar key, mouse movement, then mouse buttons.
 
     Args:
         screen: The screen.
         keys: Bits of the keys that are held.
-        before: Those that were held a tick ago.
-        slot: The hotbar slot whose key was pressed, or `controls.NO_SLOT`.
+        before: Bits of the keys that were held in the last tick.
+        slot: The hotbar slot whose key was pressed, or `NO_SLOT`.
         pitch: Turn of the camera, in degrees.
         yaw: Turn of the camera, in degrees.
     """
@@ -126,12 +120,12 @@ def play_screen(
 def close(state: GameState, alive: bool = True) -> None:
     """Close the open screen, if there is one.
 
-    Keys that are down then act only after they were released: MineRL's Minecraft asks the real
-    keyboard, where nothing is pressed.
+    Keys that are down at that moment act again only after a release: MineRL's Minecraft then reads
+    the real keyboard, where nothing is pressed.
 
     Args:
         state: The game.
-        alive: Whether the player lives, and so can take back what lies in a grid.
+        alive: Whether the player is alive, and so takes back what lies in a crafting grid.
     """
     if state.screen is None:
         return
@@ -153,14 +147,14 @@ def close_if_out_of_reach(state: GameState, screen: Screen) -> None:
 
 
 def settle(state: GameState) -> None:
-    """What a command's changes of the world mean for containers and for the open screen."""
+    """Update containers and the open screen after a command may have changed blocks."""
     state.block_entities.forget_replaced(state.world)
     if state.screen is not None:
         close_if_out_of_reach(state, state.screen)
 
 
 def spill(state: GameState, place: Place) -> None:
-    """Scatter what lies in the block at `place`, which is about to break."""
+    """Scatter the contents of the block at `place`, which is about to break."""
     stacks, furnace = state.block_entities.remove(place)
     if furnace is not None:
         state.player.experience += furnace.take_experience(state.random)
@@ -177,7 +171,7 @@ def spill(state: GameState, place: Place) -> None:
             state.drop_item(stack.item, quantity, at, velocity, 0, stack.damage)
 
 
-# ------------------------------------------------------------------- what the player of a game sees
+# -------------------------------------------------------------------------------- the player's view
 
 
 def draw_view(
@@ -187,7 +181,7 @@ def draw_view(
 
     Args:
         state: The game.
-        renderer: Of the frame's size.
+        renderer: A renderer with the frame's size.
         out: uint8 [height, width, 3] to draw into; None for a new array.
 
     Returns:

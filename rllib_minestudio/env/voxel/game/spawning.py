@@ -1,4 +1,4 @@
-"""Where the player may stand: spawning, teleporting, dying and coming back."""
+"""Spawning, teleporting, dying and reviving of the player."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from rllib_minestudio.env.voxel.world import worldgen
 from rllib_minestudio.env.voxel.world.blocks import GRASS_BLOCK, SAND
 
 _SPAWN_RINGS = 24
-"""How far from the wanted column a place to stand is looked for, in columns."""
+"""How far from the requested column to search for a place to stand, in columns."""
 _SCATTER_SPEED = 0.3
 
 
 def surface_place(state: GameState, x: int, z: int) -> tuple[float, float, float]:
-    """A place under the open sky on natural ground near column (x, z), whose chunks it loads."""
+    """Load the land around column (x, z), and return a place nearby on top of natural ground."""
     world = state.world
     world.load_around(x, z)
     for ring in range(_SPAWN_RINGS):
@@ -32,7 +32,7 @@ def surface_place(state: GameState, x: int, z: int) -> tuple[float, float, float
 
 
 def find_biome(state: GameState, biome: int, x: int, z: int) -> tuple[int, int] | None:
-    """The nearest column to (x, z) that lies amid a biome (index in `BIOMES`), or None."""
+    """Return the nearest column to (x, z) well inside a biome (index in `BIOMES`), or None."""
     found = np.zeros(2, np.int64)
     if not worldgen.find_biome(biome, x, z, state.world.seed, found):
         return None
@@ -40,7 +40,7 @@ def find_biome(state: GameState, biome: int, x: int, z: int) -> tuple[int, int] 
 
 
 def teleport(state: GameState, x: float, y: float, z: float) -> None:
-    """Put the player's feet at (x, y, z), at rest, and loads the land around."""
+    """Put the player's feet at (x, y, z), at rest, and load the land around it."""
     state.world.load_around(x, z)
     player = state.player
     player.position[:] = (x, y, z)
@@ -50,7 +50,7 @@ def teleport(state: GameState, x: float, y: float, z: float) -> None:
 
 
 def drop_everything(state: GameState) -> None:
-    """Scatter the inventory around the player, unless the rule keepInventory says otherwise."""
+    """Scatter the inventory around the player, unless the rule keepInventory is true."""
     if state.rules["keepInventory"] == "true":
         return
     inventory = state.player.inventory
@@ -68,7 +68,7 @@ def drop_everything(state: GameState) -> None:
 
 
 def die(state: GameState) -> None:
-    """What every death of the player does: the count, and the loss of the inventory."""
+    """Apply a death of the player: count it, close the screen, drop the inventory."""
     state.statistics.add("custom", "deaths")
     screens.close(state, alive=False)
     if state.rules["keepInventory"] != "true":
@@ -77,9 +77,9 @@ def die(state: GameState) -> None:
 
 
 def kill_player(state: GameState) -> None:
-    """Kill the player by command: it comes back at once, at the same place.
+    """Kill the player by command: it is revived at once, at the same place.
 
-    Its first hotbar slot is selected then, as in Minecraft where the inventory is not kept.
+    As in Minecraft, the first hotbar slot is then selected, unless keepInventory is true.
     """
     die(state)
     if state.rules["keepInventory"] != "true":

@@ -1,4 +1,4 @@
-"""Counters of what the player did, under the names that MineStudio's info uses."""
+"""Counters of what the player did, under the names in MineStudio's info."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ STATISTICS = (
     "custom",
     "kill_entity",
 )
-"""Info keys that hold counters, name -> count, which never fall in a world; `damage_dealt` is in
-tenths of a health point, as in Minecraft."""
+"""Info keys that hold counters, name -> count, which never decrease within a world; `damage_dealt`
+is in tenths of a health point, as in Minecraft."""
 
 
 class Statistics:
-    """Counts by group and name since the world was made."""
+    """Counters by group and name since the world was created."""
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[str, int]] = {group: {} for group in STATISTICS}
 
     def add(self, group: str, name: str, amount: int = 1) -> None:
-        """Add `amount` to the counter `name` of `group`, one of `STATISTICS`."""
+        """Increase the counter `name` of `group`, one of `STATISTICS`."""
         counters = self._groups[group]
         counters[name] = counters.get(name, 0) + amount
 
@@ -32,10 +32,10 @@ class Statistics:
         self._groups[group][name] = amount
 
     def clear(self) -> None:
-        """Forget every count."""
+        """Remove all counters."""
         for counters in self._groups.values():
             counters.clear()
 
     def copy(self) -> dict[str, dict[str, int]]:
-        """All groups, as fresh dictionaries."""
+        """Return all groups as new dictionaries."""
         return {group: counters.copy() for group, counters in self._groups.items()}

@@ -1,4 +1,4 @@
-"""Questions about the world that no observation answers: for judges and scripted solutions."""
+"""Information about the game beyond observations, for judges and scripted solutions."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ Corner = tuple[int, int, int]
 
 _HIGHEST = HEIGHT - 1
 _BIOME_STEP = 8
-"""Blocks between the places where a biome is looked for."""
+"""Blocks between the columns that `nearest_biome` checks."""
 _INSIDE = ((0, 0), (4, 0), (-4, 0), (0, 4), (0, -4))
-"""Columns, from one, that have the same biome if it is well inside."""
+"""Offsets of the columns that must share a column's biome for it to be well inside."""
 
 
 class SurveyedBox:
-    """The blocks of a box as they are whenever one asks."""
+    """A fixed box of the world whose blocks can be read repeatedly."""
 
     def __init__(self, world: World, low: Corner, high: Corner) -> None:
-        """Work out once where the blocks of the box are kept; see `Survey.box`."""
+        """Compute once where the blocks of the box are stored; see `Survey.box`."""
         self._world = world
         self._corners = [(x, z) for x in (low[0], high[0]) for z in (low[2], high[2])]
         grid: Any = np.ogrid[low[0] : high[0] + 1, low[1] : high[1] + 1, low[2] : high[2] + 1]
@@ -56,11 +56,11 @@ class SurveyedBox:
         self._outside = np.flatnonzero((layers < 0) | (layers > _HIGHEST))
 
     def block_ids(self) -> NDArray[np.uint16] | None:
-        """The blocks now.
+        """Return the current blocks.
 
         Returns:
-            Block ids, uint16 [x, y, z], of what is outside of the world's height that of air; None
-            while a part of the box is not loaded, in which nothing can change then.
+            Block ids, uint16 [x, y, z], air above and below the world; None while part of the box
+            is not loaded, during which nothing in that part can change.
         """
         if not all(self._world.is_loaded(x, z) for x, z in self._corners):
             return None
@@ -71,27 +71,27 @@ class SurveyedBox:
 
 
 class Survey:
-    """Answers questions about a game as it is now."""
+    """Read access to the current state of a game."""
 
     def __init__(self, state: GameState) -> None:
         self._state = state
 
     @property
     def changes(self) -> int:
-        """Grow whenever a block changes, so that others can tell that none has."""
+        """A number that grows with every change of a block; if it is the same, none has changed."""
         return self._state.world.changes
 
     def box(self, low: Corner, high: Corner) -> SurveyedBox:
-        """A box whose blocks are asked for again and again.
+        """Return a box whose blocks are read repeatedly.
 
         Args:
             low: The corner with the lowest coordinates.
-            high: The corner with the highest; both are in the box.
+            high: The corner with the highest coordinates; both are part of the box.
         """
         return SurveyedBox(self._state.world, low, high)
 
     def body_blocks(self) -> tuple[int, int]:
-        """Ids of the blocks that the player's feet and eyes are in."""
+        """Return the ids of the blocks that the player's feet and eyes are in."""
         player, world = self._state.player, self._state.world
         x, y, z = player.position.tolist()
         column = int(x // 1), int(z // 1)
@@ -102,14 +102,14 @@ class Survey:
         return feet, eyes
 
     def chest_items(self, centre: Corner, reach: int) -> Mapping[str, int]:
-        """What lies in the chests around a place.
+        """Count the items in the chests around a position.
 
         Args:
-            centre: The place.
-            reach: How far chests may be from it along each axis, in blocks.
+            centre: The position.
+            reach: Largest distance of a chest along each axis, in blocks.
 
         Returns:
-            Quantities by the item's name.
+            Quantities by item name.
         """
         found: Counter[str] = Counter()
         for place, container in self._state.block_entities.of_block(BLOCK_ID["chest"]):
@@ -120,15 +120,17 @@ class Survey:
         return found
 
     def block_name(self, x: int, y: int, z: int) -> str:
-        """Name of the block at a place; "air" outside of the world's height and of loaded land."""
+        """Return the name of a block; "air" above or below the world and in land not loaded."""
         return BLOCKS[self._state.world.block_at(x, y, z)].name
 
     def places_of(self, names: Collection[str], radius: int) -> list[Corner]:
-        """The places of loaded blocks of these names in a cube around the player, in a fixed order.
+        """Return the positions of blocks by name in a cube around the player, in a fixed order.
+
+        The list is empty if part of the cube is not loaded.
 
         Args:
-            names: Names of blocks; one that there is not is nowhere.
-            radius: Half the cube's side in blocks.
+            names: Names of blocks; unknown ones match nothing.
+            radius: Blocks from the cube's centre to its sides.
         """
         wanted = [BLOCK_ID[name] for name in names if name in BLOCK_ID]
         x, y, z = self._feet()
@@ -140,7 +142,7 @@ class Survey:
         return [(i, j, k) for i, j, k in found.tolist()]
 
     def items_near(self, radius: float) -> list[dict[str, Any]]:
-        """The dropped items within `radius` blocks of the player.
+        """Return the dropped items within `radius` blocks of the player.
 
         Returns:
             Dictionaries with name and x, y, z (bottom centre).
@@ -154,11 +156,11 @@ class Survey:
         ]
 
     def nearest_biome(self, name: str, radius: int) -> tuple[int, int] | None:
-        """The nearest column (x, z) well inside a biome, loaded or not, around the player.
+        """Return the nearest column (x, z) well inside a biome, loaded or not, or None.
 
         Args:
             name: One of `BIOMES`.
-            radius: Blocks along each axis; columns are looked at 8 blocks apart.
+            radius: Blocks from the player along each axis; every 8th column is checked.
         """
         x, _, z = self._feet()
         wanted, seed = BIOMES.index(name), self._state.world.seed
@@ -172,33 +174,32 @@ class Survey:
         return min(found, key=lambda column: math.dist(column, (x, z)), default=None)
 
     def _feet(self) -> Corner:
-        """The block that the player's feet are in."""
         x, y, z = (math.floor(v) for v in self._state.player.position.tolist())
         return x, y, z
 
 
-# ------------------------------------------------------------------------ what is seen of the world
-# the first block or mob along each of a grid of rays.
+# ------------------------------------------------------------------------- visible blocks and items
+# The first block or mob along each of a grid of rays.
 #
-# The rays are those of a frame's pixels, so whoever knows no more than they hit knows no more than
-# the frame shows (the textures apart, by which a player tells the blocks).
+# The rays are those of a frame's pixels, so their hits contain no more than the frame shows (apart
+# from the blocks' names, which a player has to recognise by their textures).
 
 _MIDDLE_OF_ITEM = 0.25
-"""Blocks from the place of a dropped item up to the middle of its picture."""
+"""Height of the middle of a dropped item's picture above its position, in blocks."""
 
 
 class VisibleBlocks(NamedTuple):
-    """What a grid of rays hits; R rows from the frame's top, C columns from its left.
+    """The hits of a grid of rays, with R rows from the top and C columns from the left.
 
     Attributes:
         eye: Where the rays begin, float64 [3].
         direction: Unit vectors, float64 [R, C, 3].
-        distance: Blocks along the ray to what it hits, or to the end of sight, float64 [R, C].
-        names: Names of the kinds of blocks in view; the first one, "air", stands for no block.
-        kind: Index in `names` of the block that is hit, int64 [R, C]; 0 where the ray ends on a mob
-            or on nothing.
-        cell: Its x, y and z, int64 [R, C, 3].
-        face: Outward normal of the side that is hit, int64 [R, C, 3].
+        distance: Length of each ray, to its hit or to its reach, in blocks, float64 [R, C].
+        names: Names of the visible kinds of blocks, after "air", which stands for no block.
+        kind: Index in `names` of the block that is hit, int64 [R, C]; 0 where a ray hits a mob or
+            nothing.
+        cell: Position of the block that is hit, int64 [R, C, 3].
+        face: Outward normal of the face that is hit, int64 [R, C, 3].
     """
 
     eye: NDArray[np.float64]
@@ -221,7 +222,7 @@ def _cast_grid(
     targets: NDArray[np.void],
     distances: NDArray[np.float64],
 ) -> None:
-    """Cast one ray per row of `directions` [n, 3]; writes `targets` [n] and `distances` [n]."""
+    """Cast a ray per row of `directions` [n, 3], writing `targets` [n] and `distances` [n]."""
     origin = (eye[0], eye[1], eye[2])
     for ray in range(len(directions)):
         direction = (directions[ray, 0], directions[ray, 1], directions[ray, 2])
@@ -238,7 +239,7 @@ def _cast_grid(
 def _cast(
     state: GameState, eye: NDArray[np.float64], directions: NDArray[np.float64], reach: float
 ) -> tuple[NDArray[np.void], NDArray[np.float64]]:
-    """Cast rays along unit vectors [n, 3]; returns their `TARGET_DTYPE` [n] and distances [n]."""
+    """Cast rays along unit vectors [n, 3]; return their `TARGET_DTYPE` [n] and distances [n]."""
     targets = np.zeros(len(directions), TARGET_DTYPE)
     distances = np.empty(len(directions))
     mobs = state.mobs
@@ -255,7 +256,7 @@ def _eye(state: GameState) -> NDArray[np.float64]:
 
 
 def _axes(state: GameState, camera: Camera) -> NDArray[np.float64]:
-    """Forward, right and up of the player's view, float64 [3, 3]."""
+    """Return the forward, right and up vectors of the player's view, float64 [3, 3]."""
     x, y, z = _eye(state).tolist()
     camera.place(x, y, z, state.player.yaw, state.player.pitch)
     return np.stack(
@@ -264,7 +265,7 @@ def _axes(state: GameState, camera: Camera) -> NDArray[np.float64]:
 
 
 def visible_blocks(state: GameState, camera: Camera) -> VisibleBlocks:
-    """Look along the ray of each pixel of a camera, as far as its view distance."""
+    """Cast a ray through each pixel of a camera, as far as its view distance."""
     forward, right, up = _axes(state, camera)
     columns, rows = camera.width, camera.height
     across = (np.arange(columns) + 0.5 - columns / 2) * float(camera.vector[STEP_X])
@@ -291,7 +292,7 @@ def visible_blocks(state: GameState, camera: Camera) -> VisibleBlocks:
 def _name_blocks(
     state: GameState, cell: NDArray[np.int64], hit: NDArray[np.bool_]
 ) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-    """Names of the blocks at `cell` [n, 3] where `hit` [n], and each one's index in them [n]."""
+    """Return names of the blocks at `cell` [n, 3] where `hit` [n], and an index into them [n]."""
     ids, which = np.unique(state.world.blocks[block_index(*cell[hit].T)], return_inverse=True)
     kind = np.zeros(len(cell), np.int64)
     kind[hit] = which.ravel() + 1
@@ -299,7 +300,7 @@ def _name_blocks(
 
 
 def visible_items(state: GameState, camera: Camera) -> list[dict[str, Any]]:
-    """The dropped items whose middle is within the frame and in front of all blocks and mobs.
+    """Return the dropped items whose middle is in the frame and not hidden by blocks or mobs.
 
     Returns:
         Dictionaries with name and x, y, z (bottom centre), the nearest first.
@@ -332,20 +333,20 @@ def visible_items(state: GameState, camera: Camera) -> list[dict[str, Any]]:
     ]
 
 
-# ------------------------------------------------------------------------------ where the player is
-# the biome, the light and the sky, as MineStudio's `location_stats`.
+# ------------------------------------------------------------------------ the player's surroundings
+# Biome, light and sky, as in MineStudio's `location_stats`.
 
 SEA_LEVEL = 63
 _DARKEST_NIGHT = 11
-"""Levels by which a night without moon dims the light of the sky; rain dims it by up to a third."""
+"""Levels by which a moonless night dims the sky's light; rain takes up to 5/16 of the daylight."""
 _RAIN_DIMS = 5 / 16
 
 
 class Climate(NamedTuple):
-    """What Minecraft 1.16 says of a biome.
+    """Minecraft 1.16's constants of a biome.
 
     Attributes:
-        number: Its id in the game's registry.
+        number: Id in the game's registry.
         temperature: Above 1.5 it never rains, below 0.15 it snows.
         rainfall: 0 to 1.
     """
@@ -366,9 +367,9 @@ CLIMATES: dict[str, Climate] = {
 def location_stats(state: GameState) -> dict[str, Any]:
     """Return `location_stats` under MineStudio's names.
 
-    `light_level` is the light at the player's feet, 0 to 15, as it is at this hour;
-    `sky_light_level` the share of the sky's light that reaches there, whatever the hour, 0 to 1;
-    `sun_brightness` what the hour and the weather leave of the daylight, 0 to 1.
+    `light_level` (0 to 15) is the light at the player's feet at this time of day,
+    `sky_light_level` (0 to 1) the share of the sky's light that reaches them at any time, and
+    `sun_brightness` (0 to 1) the daylight at this time of day and in this weather.
     """
     player, world = state.player, state.world
     x, y, z = player.position.tolist()
@@ -395,7 +396,7 @@ def location_stats(state: GameState) -> dict[str, Any]:
 
 
 def sun_brightness(daytime: float, raining: bool) -> float:
-    """Return the daylight, 0 at night and 1 by day (minecraft.wiki, "Light", internal sky light).
+    """Return the daylight, 0 at night to 1 by day (minecraft.wiki, "Light", internal sky light).
 
     Args:
         daytime: Ticks since sunrise.

@@ -1,7 +1,5 @@
-"""What can be carried.
+"""Items and the inventory.
 
 inventory    slots and stacks
-tools        how fast an item mines each block
-items        the table of item types
-foods        the table of foods
+items        item types, mining speeds, foods
 """

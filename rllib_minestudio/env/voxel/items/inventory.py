@@ -1,4 +1,4 @@
-"""The player's inventory: slots, stacking, and the views that `info` shows."""
+"""The player's inventory: slots, stacking, and its entries in `info`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rllib_minestudio.env.voxel.items.items import EMPTY, ITEMS
 HOTBAR_SLOTS = 9
 """Slots 0-8 are the hotbar, which the keys `hotbar.1` to `hotbar.9` select."""
 MAIN_SLOTS = 36
-"""Slots 0-35 hold what the player picks up."""
+"""Slots 0-35 receive what the player picks up."""
 FEET_SLOT, LEGS_SLOT, CHEST_SLOT, HEAD_SLOT, OFFHAND_SLOT = range(36, 41)
 SLOTS = 41
 
@@ -26,7 +26,7 @@ _EQUIPMENT = {
 
 
 class ItemStack(NamedTuple):
-    """Contents of one slot: an item id (0 = empty), how many, and the wear of a tool."""
+    """Contents of one slot: item id (0 if empty), quantity, and wear of a tool."""
 
     item: int
     quantity: int
@@ -40,7 +40,7 @@ class Inventory:
         item: Item id by slot, int32 [41]; 0 is empty.
         quantity: Stack size by slot, int32 [41].
         damage: Wear of a tool by slot, int32 [41].
-        version: Grows with every change, so that callers can cache what they derive.
+        version: Number that grows with every change, so that callers can cache derived values.
     """
 
     def __init__(self) -> None:
@@ -54,13 +54,12 @@ class Inventory:
         self._equipped_at = (-1, -1)
 
     def __getitem__(self, slot: int) -> ItemStack:
-        """The stack in `slot`."""
         return ItemStack(int(self.item[slot]), int(self.quantity[slot]), int(self.damage[slot]))
 
     def stacks(self) -> list[ItemStack]:
-        """The stacks of all slots; much faster than one after the other."""
+        """Return the stacks of all slots, much faster than by indexing each."""
         columns = self.item.tolist(), self.quantity.tolist(), self.damage.tolist()
-        # As Stack._make does, without a call of Python for each.
+        # Like `ItemStack._make`, but without a Python call per stack.
         return list(map(tuple.__new__, repeat(ItemStack), zip(*columns, strict=True)))
 
     def set(self, slot: int, item: int, quantity: int, damage: int = 0) -> None:
@@ -73,10 +72,10 @@ class Inventory:
         self.version += 1
 
     def add(self, item: int, quantity: int, damage: int = 0) -> int:
-        """Add items as Minecraft does: onto equal stacks first, then into empty slots in order.
+        """Add items as Minecraft does: first to stacks of the item, then to empty slots in order.
 
         Returns:
-            The quantity for which there was no room.
+            The quantity that did not fit.
         """
         limit = ITEMS[item].max_stack
         if limit > 1:
@@ -94,7 +93,7 @@ class Inventory:
         return max(quantity, 0)
 
     def take(self, slot: int, quantity: int = 1) -> ItemStack:
-        """Remove up to `quantity` from `slot` and returns what was removed."""
+        """Remove up to `quantity` from `slot`, and return what was removed."""
         item, held, damage = self[slot]
         taken = min(held, quantity)
         self.set(slot, item, held - taken, damage)
@@ -104,8 +103,8 @@ class Inventory:
         """Remove items from every slot.
 
         Args:
-            item: Only this item id; None for all.
-            at_most: Stop after this many; None for no limit.
+            item: Id of the only item to remove; None for all.
+            at_most: Most items to remove; None for no limit.
 
         Returns:
             How many items were removed.
@@ -128,9 +127,9 @@ class Inventory:
         self.version += 1
 
     def describe(self) -> dict[int, dict[str, Any]]:
-        """`{slot: {"type": name, "quantity": n}}` of the main slots, fresh objects each call.
+        """Return `{slot: {"type": name, "quantity": n}}` for the main slots, as new objects.
 
-        Empty slots are present as `{"type": "none", "quantity": 0}`, as in MineStudio.
+        Empty slots are included as `{"type": "none", "quantity": 0}`, as in MineStudio.
         """
         if self._shown_version != self.version:
             self._shown = [
@@ -147,7 +146,7 @@ class Inventory:
         return {slot: {"type": name, "quantity": n} for slot, name, n in self._shown}
 
     def equipment(self, selected: int) -> dict[str, dict[str, Any]]:
-        """What is worn and held: `{"mainhand": {"type", "damage", "maxDamage"}, ...}`.
+        """Return what is worn and held: `{"mainhand": {"type", "damage", "maxDamage"}, ...}`.
 
         Args:
             selected: The hotbar slot in the main hand.

@@ -1,7 +1,7 @@
-"""Item types of the embedded engine: blocks, tools, food and everything else of Minecraft 1.16.5.
+"""Item types of the embedded engine: blocks, tools, food and all other items of Minecraft 1.16.5.
 
-The facts are in `data/items.csv` and `data/tools.csv`. A block's item has the block's id; every
-other item has an id from `FIRST_PLAIN_ITEM` on.
+They are read from `data/items.csv` and `data/tools.csv`. A block's item has the block's id; all
+other items have ids from `FIRST_PLAIN_ITEM` on.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from rllib_minestudio.env.voxel.world.blocks import (
     Shape,
 )
 
-# ----------------------- how fast an item mines each block, and whether it is the right tool for it
+# ------------------------------------------------------------ mining speeds, right tools, tool wear
 
 RIGHT_TOOL_TICKS = 30.0
 _WRONG_TOOL_TICKS = 100.0
-"""Ticks per point of hardness at speed 1, with the tool that a block asks for and without."""
+"""Ticks per point of hardness at speed 1, with and without the tool that a block requires."""
 _SPEED_BY_MATERIAL = {
     SWORD: {"leaves": 1.5, "plant": 1.5, "gourd": 1.5, "web": 15.0, "bamboo": float("inf")},
     SHEARS: {"leaves": 15.0, "web": 15.0, "wool": 5.0},
 }
-"""What swords and shears mine faster than the hand; a sword cuts bamboo at once."""
+"""Speeds of swords and shears by material, where faster than the hand; bamboo breaks at once."""
 _SHEARED = frozenset(("grass", "fern", "dead_bush", "vine", "tripwire"))
-"""Blocks that count as a use of shears, besides those that they mine faster."""
+"""Blocks that count as a use of shears, besides those that shears mine faster."""
 _SHEARS_HARVEST = frozenset(("cobweb", "redstone_wire", "tripwire"))
 _HASTE_PER_LEVEL = np.float32(0.2)
 _FATIGUE_FACTORS = tuple(map(np.float32, (1.0, 0.3, 0.09, 0.0027, 8.1e-4)))
-"""Factor on the speed by level of mining fatigue; higher levels are as the last."""
+"""Factors on the speed by level of mining fatigue; higher levels use the last one."""
 
 
 def is_right_tool(item: Item | None, block: int) -> bool:
@@ -62,12 +62,12 @@ def _speed(item: Item | None, block: int) -> float:
 
 
 def counts_as_use(item: Item, block: int) -> bool:
-    """Whether mining block id `block` counts as a use of `item`, a tool that it wears."""
+    """Whether mining block id `block` counts as a use of `item`, a tool that mining wears."""
     return item.tool != SHEARS or _speed(item, block) > 1.0 or BLOCKS[block].name in _SHEARED
 
 
 def mining_wear(item: Item, block: int) -> int:
-    """Uses that mining block id `block` costs: none where a touch breaks it, but for shears."""
+    """Return the uses that mining block id `block` costs; only shears wear on zero hardness."""
     return item.mining_wear if BLOCKS[block].hardness or item.tool == SHEARS else 0
 
 
@@ -77,21 +77,21 @@ def _plain_speeds(item: Item | None) -> NDArray[np.float32]:
 
 
 def mining_speeds(item: Item | None, haste: int, fatigue: int) -> NDArray[np.float32]:
-    """Speed on each block on the ground, float32 by block id; 1 is the bare hand's.
+    """Return the mining speed on the ground, float32 by block id; the bare hand's is 1.
 
     Args:
-        item: What is in the hand.
-        haste: Level of the effect, 0 for none.
-        fatigue: Level of mining fatigue, 0 for none.
+        item: The item in hand.
+        haste: Level of the haste effect, 0 for none.
+        fatigue: Level of the mining fatigue effect, 0 for none.
     """
-    # One factor after the other, rounded to float32 each time: Minecraft's sums depend on it.
+    # Round to float32 after each factor, as Minecraft does: its progress sums depend on it.
     quickened = _plain_speeds(item) * (np.float32(1.0) + np.float32(haste) * _HASTE_PER_LEVEL)
     return quickened * _FATIGUE_FACTORS[min(fatigue, len(_FATIGUE_FACTORS) - 1)]
 
 
 @cache
 def mining_ticks(item: Item | None) -> NDArray[np.float32]:
-    """Ticks per point of hardness at speed 1, float32 by block id (minecraft.wiki/w/Breaking)."""
+    """Return ticks per hardness at speed 1, float32 by block id (minecraft.wiki/w/Breaking)."""
     ticks = np.array(
         [
             RIGHT_TOOL_TICKS if is_right_tool(item, block) else _WRONG_TOOL_TICKS
@@ -103,18 +103,18 @@ def mining_ticks(item: Item | None) -> NDArray[np.float32]:
     return ticks
 
 
-# -------------------------------------------------------------- what can be eaten and what it gives
-# The facts are in `data/foods.csv`.
+# --------------------------------------------------------------------------------------------- food
+# Read from `data/foods.csv`.
 
 
 class FoodEffect(NamedTuple):
     """A status effect that eating gives.
 
     Attributes:
-        name: Which effect.
-        amplifier: Its level minus one.
-        ticks: How long it lasts.
-        chance: How likely it is.
+        name: One of `player.player.EFFECTS`.
+        amplifier: Level minus one.
+        ticks: Duration in ticks.
+        chance: Probability.
     """
 
     name: str
@@ -129,10 +129,10 @@ class Food(NamedTuple):
     Attributes:
         nutrition: Points of the food level.
         saturation: Points of saturation, which never exceeds the food level.
-        ticks: How long the use key is held for it.
-        when_full: Whether one can eat it with a full food level.
-        leaves: Name of the item that is left of it; empty for none.
-        effects: What else it does.
+        ticks: Ticks for which the use key must be held to eat it.
+        when_full: Whether it can be eaten with a full food level.
+        leaves: Name of the item that it leaves behind; empty for none.
+        effects: Status effects that it may give.
     """
 
     nutrition: int
@@ -144,7 +144,7 @@ class Food(NamedTuple):
 
 
 def _effect(text: str) -> FoodEffect:
-    """Read "poison 0 100 0.6": name, amplifier, ticks and, if it is not sure, the chance."""
+    """Read "poison 0 100 0.6": name, amplifier, ticks and, if below 1, the chance."""
     name, amplifier, ticks, *chance = text.split()
     return FoodEffect(name, int(amplifier), int(ticks), *map(float, chance))
 
@@ -180,14 +180,15 @@ class Item:
         max_stack: Largest quantity in one slot.
         tool: Class of tool ("sword", "pickaxe", ...), or None.
         tier: 0 for no tool, 1 wood and gold, 2 stone, 3 iron, 4 diamond, 5 netherite.
-        mining_speed: Speed on the blocks the tool is made for; 1 is the bare hand.
+        mining_speed: Speed on the blocks that the tool is for; the bare hand's is 1.
         attack_damage: Health points of a fully charged attack.
         attack_speed: Attacks per second at full charge.
         durability: Uses before it breaks; 0 for items that do not wear.
         mining_wear: Uses that a mined block costs.
         attack_wear: Uses that an attack costs.
-        use: What Minecraft lets one do with it and this engine does not; empty for nothing.
-        stands_in: Whether it is placed as a full cube that it is not in Minecraft.
+        use: What can be done with it in Minecraft but not here, as a participle ("placed"); empty
+            for nothing.
+        stands_in: Whether it is placed as a full cube here but not in Minecraft.
     """
 
     name: str
@@ -205,14 +206,14 @@ class Item:
 
     @property
     def lacking(self) -> str:
-        """A sentence about `use` or the shape; empty if there is nothing to say."""
+        """What this engine does not do with the item, as a sentence; empty for nothing."""
         if self.use:
             return f"{self.name} cannot be {self.use} here"
         return f"{self.name} is placed as a full cube here" if self.stands_in else ""
 
 
 _SAME_NAME_ONLY = ("wheat",)
-"""Items with the name of a block that they are not: the block is the crop."""
+"""Items that are not the block of the same name, which is the crop."""
 
 
 def _read_items() -> dict[int, Item]:
@@ -247,13 +248,13 @@ def _of_tool(row: dict[str, str]) -> dict[str, Any]:
 
 
 ITEMS: dict[int, Item] = _read_items()
-"""Item by id. Ids of block items are the blocks' ids; 0 (air) is no item."""
+"""Item by id; 0 (air) is not an item."""
 
 ITEM_ID: dict[str, int] = {item.name: index for index, item in ITEMS.items()}
 """Item id by name."""
 
 FOOD: dict[int, Food] = {ITEM_ID[name]: food for name, food in FOODS.items()}
-"""What can be eaten, by item id."""
+"""Food by item id."""
 
 EMPTY = 0
 """Item id of an empty slot."""

@@ -1,8 +1,6 @@
-"""The player: its state and the rules that it moves, fights, mines and eats by.
+"""The player: its state, and the rules of moving, fighting, mining and eating.
 
-player_tick  kernel: one tick of the player, by the rules below
-locomotion mining combat eating hunger raycast    kernels: the rules
-effects      status effects
-player       the state, as a record that kernels and Python share
-controls     the keys of an action as bits
+locomotion   kernels: movement, and one whole tick of the player
+mining combat eating raycast    kernels: the other rules
+player       state shared by kernels and Python, keys as bits, hunger, status effects
 """

@@ -1,6 +1,6 @@
-"""Melee as in Minecraft Java 1.16: the attack key, and how hard it hits.
+"""Melee as in Minecraft Java 1.16: the attack key, and the damage of a hit.
 
-An attack happens on the *press* of the key. Held, the key does not hit again; it mines.
+An attack happens on the *press* of the key. A held key does not hit again; it mines.
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ from rllib_minestudio.env.voxel.player.player import PER_ATTACK, SWING_TICKS
 from rllib_minestudio.env.voxel.player.raycast import BLOCK, MOB, MOB_REACH
 
 MISS_TICKS = 10
-"""After a press into the air: ticks for which the key does nothing while it stays down."""
+"""Ticks after a press into the air for which the held key does nothing."""
 KNOCKBACK = 0.4
 SPRINT_KNOCKBACK = 0.5
 CRITICAL = 1.5
 SWEEP_DAMAGE = 1.0
 FULL_CHARGE = 0.9
-"""Above this charge a hit can be critical, sweep, or knock back further."""
+"""Charge above which a hit can be critical, sweep, or knock back further."""
 
 _WALKING_PACE = 0.1 / 0.6
-"""A sweep needs a step shorter than this (walking is longer), in blocks."""
+"""A sweep requires a step of fewer blocks than this; a walking step is longer."""
 
 
 @kernel()
 def charge(ticks: int, attacks_per_second: float) -> float:
-    """Share of a full attack, 0 to 1, `ticks` after the last one."""
+    """Return the share of a full attack, 0 to 1, `ticks` after the last one."""
     return min((ticks + 0.5) * attacks_per_second / TICKS_PER_SECOND, 1.0)
 
 
 @kernel()
 def charged_damage(base: float, share: float) -> float:
-    """Damage of a weapon of `base` damage at a charge of `share`."""
+    """Return the damage of a weapon of `base` damage at a charge of `share`."""
     return base * (0.2 + 0.8 * share * share)
 
 
 @kernel()
 def swing(player: np.void) -> None:
-    """Start the arm's animation, unless it is in its first half, and the attack's charge anew."""
+    """Reset the attack's charge, and start the arm's swing unless one is in its first half."""
     player.attack_ticks = 0
     if player.swing_ticks == 0 or player.swing_ticks > SWING_TICKS // 2:
         player.swing_ticks = 1
@@ -69,9 +69,9 @@ def _strike(
     events: NDArray[np.void],
     event_count: NDArray[np.int64],
 ) -> bool:
-    """The player's hit on one mob, with its base knockback; returns whether it did anything.
+    """Hit one mob as the player, with the base knockback; return whether it had an effect.
 
-    It is told as `event`, `MOB_HURT` or `MOB_SWEPT`.
+    The hit is reported as `event`, `MOB_HURT` or `MOB_SWEPT`.
     """
     mob = mobs[row]
     dealt, fresh = hurt_mob(mobs, row, amount)
@@ -95,7 +95,7 @@ def attack(
     events: NDArray[np.void],
     event_count: NDArray[np.int64],
 ) -> None:
-    """The player hits the mob in `row`."""
+    """Hit the mob in `row` as the player."""
     share = charge(player.attack_ticks, player.attack_speed)
     amount = charged_damage(player.attack_damage, share)
     strong = share > FULL_CHARGE
@@ -132,7 +132,7 @@ def _sweep(
     events: NDArray[np.void],
     event_count: NDArray[np.int64],
 ) -> None:
-    """A sword's sweep: mobs within one block of the one that was hit are hit lightly too."""
+    """Sweep with a sword: hit mobs within one block of the one in `row` lightly, too."""
     struck = mobs[row]
     yaw = np.radians(player.yaw)
     for other in range(count):
@@ -149,7 +149,7 @@ def _sweep(
         dy = player.position[1] - mob.position[1]
         dz = player.position[2] - mob.position[2]
         if near and dx * dx + dy * dy + dz * dz < MOB_REACH * MOB_REACH:
-            # Once by the sweep, whatever becomes of the hit, and once by the hit.
+            # The sweep knocks back even if the hit has no effect; the hit does so again.
             knock_back(mob, KNOCKBACK, np.sin(yaw), -np.cos(yaw))
             _strike(mobs, other, SWEEP_DAMAGE, dx, dz, MOB_SWEPT, events, event_count)
 
@@ -163,7 +163,7 @@ def press_attack(
     events: NDArray[np.void],
     event_count: NDArray[np.int64],
 ) -> None:
-    """The moment the attack key goes down."""
+    """Handle a press of the attack key: attack the target, or miss."""
     if player.miss_ticks > 0:
         return
     if target.kind == MOB:
@@ -181,7 +181,7 @@ def hurt_player(
     events: NDArray[np.void],
     event_count: NDArray[np.int64],
 ) -> None:
-    """Take health from the player, after invulnerability and the share that `resistance` takes."""
+    """Take health from the player, reduced by invulnerability and by the share `resistance`."""
     dealt = shielded(player, amount)
     if dealt <= 0.0 or player.health <= 0.0:
         return

@@ -1,4 +1,4 @@
-"""Eating: the use key held on food, as in Minecraft Java 1.16."""
+"""Eating by holding the use key, as in Minecraft Java 1.16."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rllib_minestudio.env.voxel.player.player import MAX_FOOD, USE, USE_DELAY
 
 @kernel()
 def begin_meal(player: np.void, keys: int) -> None:
-    """Begin to eat what is in the hand, if it is food, there is hunger and nothing is mined."""
+    """Begin to eat the item in hand, if it is food that can be eaten now and nothing is mined."""
     pressed = not player.keys & USE or player.use_delay == 0
     if player.meal_ticks == 0 or not keys & USE or not pressed or player.is_mining:
         return
@@ -25,7 +25,7 @@ def begin_meal(player: np.void, keys: int) -> None:
 def continue_meal(
     player: np.void, events: NDArray[np.void], event_count: NDArray[np.int64]
 ) -> None:
-    """Advance a meal by one tick; the food itself is eaten by the event's reader."""
+    """Advance a meal by one tick; the handler of the final event consumes the food."""
     if player.eating_ticks > 0:
         player.eating_ticks -= 1
         if player.eating_ticks == 0:

@@ -1,4 +1,4 @@
-"""How the player moves: walking, sprinting, sneaking, jumping, falling (Minecraft Java 1.16)."""
+"""The player's movement, as in Minecraft Java 1.16, and one whole tick of the player."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ DOUBLE_TAP_TICKS = 7
 _HALF = WIDTH / 2
 _EDGE_STEP = 0.05
 _SPRINT_INPUT = 0.8
-"""Least input ahead that can start sprinting; sneaking and eating stay below."""
+"""Least forward input that can start sprinting; it is lower while sneaking or eating."""
 _TOUCH = 1e-5
-"""A motion shortened by less has not run into anything."""
+"""A motion shortened by less than this has not hit a wall."""
 _JUMP_PER_LEVEL = 0.1
 
 
@@ -60,9 +60,9 @@ def _pressed(keys: int, key: int) -> float:
 
 @kernel()
 def _read_input(player: np.void, keys: int) -> tuple[float, float]:
-    """What the movement keys ask for, (ahead, left), each -1 to 1.
+    """Return the movement input (ahead, left), each -1 to 1.
 
-    The pose slows it down, not the key: sneaking takes effect one tick after the key.
+    The sneaking pose slows it down, not the key, so sneaking takes effect one tick after the key.
     """
     scale = SNEAK_FACTOR if player.sneaking else 1.0
     if player.eating_ticks > 0:
@@ -74,7 +74,7 @@ def _read_input(player: np.void, keys: int) -> tuple[float, float]:
 
 @kernel()
 def _update_sprinting(player: np.void, keys: int, ahead: float) -> None:
-    """Start and ends sprinting, as `LocalPlayer.aiStep`; sneaking and eating do not end it."""
+    """Start or end sprinting as `LocalPlayer.aiStep` does; sneaking and eating do not end it."""
     sneaked = player.keys & SNEAK
     if player.sprint_window > 0:
         player.sprint_window -= 1
@@ -116,7 +116,7 @@ def _jump(player: np.void, keys: int) -> None:
 
 @kernel()
 def _accelerate(player: np.void, ahead: float, left: float) -> None:
-    """Add the input to the velocity; in the air sprinting counts from the next tick on."""
+    """Add the input to the velocity; in the air, sprinting counts from the next tick on."""
     ahead *= physics.INPUT_SCALE
     left *= physics.INPUT_SCALE
     length = np.sqrt(ahead * ahead + left * left)
@@ -140,7 +140,7 @@ def _accelerate(player: np.void, ahead: float, left: float) -> None:
 
 @kernel()
 def _is_above_ground(blocks: NDArray[np.uint16], player: np.void, height: float) -> bool:
-    """Whether there is ground less than a step below where the player left it (1.16.2 on)."""
+    """Whether there is ground less than a step below where the player left it (since 1.16.2)."""
     if player.on_ground:
         return True
     depth = physics.STEP_HEIGHT - player.fall_distance
@@ -161,7 +161,7 @@ def _shorten(distance: float) -> float:
 def _stay_on_edge(
     blocks: NDArray[np.uint16], player: np.void, height: float, dx: float, dz: float
 ) -> tuple[float, float]:
-    """Shorten a sneaking step in steps of 0.05 until there is ground under it."""
+    """Shorten a sneaking player's motion by multiples of 0.05 until there is ground below it."""
     x = player.position[0]
     y = player.position[1] - physics.STEP_HEIGHT
     z = player.position[2]
@@ -192,7 +192,7 @@ def _record_step(player: np.void, dx: float, dz: float) -> None:
 
 @kernel()
 def _update_pose(blocks: NDArray[np.uint16], player: np.void, keys: int) -> None:
-    """The pose for the next tick: low while the key is held or there is no room to stand up."""
+    """Set the pose of the next tick: sneaking if the key is held or there is no room to stand."""
     position = player.position
     cramped = player.sneaking and not physics.is_free(
         blocks, position[0], position[1], position[2], _HALF, STANDING_HEIGHT
@@ -207,7 +207,7 @@ def move_player(blocks: NDArray[np.uint16], player: np.void, keys: int) -> float
     Args:
         blocks: The window's block ids.
         player: A `PLAYER_DTYPE` record.
-        keys: Bits of the held keys (controls.py).
+        keys: Bits of the held keys (player.py).
 
     Returns:
         The damage of a landing, usually 0.
@@ -235,13 +235,13 @@ def move_player(blocks: NDArray[np.uint16], player: np.void, keys: int) -> float
 
 
 # --------------------------------------------------------------------------- one tick of the player
-# Look, attack and mine, then move, in Minecraft's client order.
+# Look, attack and mine, then move, in the order of Minecraft's client.
 
 
 @kernel()
 def _turn(player: np.void, pitch: float, yaw: float) -> None:
     player.pitch = min(max(player.pitch + pitch, -90.0), 90.0)
-    turned = np.fmod(player.yaw + yaw, 360.0)  # exact, however far one turns
+    turned = np.fmod(player.yaw + yaw, 360.0)  # exact for any angle
     player.yaw = turned - 360.0 * np.floor((turned + 180.0) / 360.0)
 
 
@@ -283,19 +283,19 @@ def tick_player(
 ) -> None:
     """Advance the player by one tick.
 
-    The crosshair is resolved after turning and before moving: the agent hits what it saw.
+    The target is determined after turning and before moving, so the agent hits what it saw.
 
     Args:
         blocks: The window's block ids.
         players: `PLAYER_DTYPE` [1].
         mobs: `MOB_DTYPE` records.
-        mob_count: How many of them are in use.
+        mob_count: How many mob records are in use.
         targets: `TARGET_DTYPE` [1]; receives what the player looks at.
-        keys: Bits of the held keys (controls.py).
+        keys: Bits of the held keys (player.py).
         pitch: Turn of the head, degrees down.
         yaw: Turn of the head, degrees to the right.
         events: `EVENT_DTYPE` records; receives what happened.
-        event_count: int64 [1]; how many of them are in use.
+        event_count: int64 [1]; how many event records are in use.
     """
     player = players[0]
     target = targets[0]
@@ -322,7 +322,7 @@ def tick_player(
     if damage > 0.0:
         hurt_player(player, damage, player.resistance, events, event_count)
     if player.position[1] < VOID:
-        # The one damage that resistance does nothing about.
+        # Resistance has no effect on this damage alone.
         hurt_player(player, VOID_DAMAGE, 0.0, events, event_count)
     continue_meal(player, events, event_count)
     tick_hunger(player)

@@ -1,4 +1,4 @@
-"""Mining: the attack key held on a block, as in Minecraft Java 1.16."""
+"""Mining by holding the attack key, as in Minecraft Java 1.16."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from rllib_minestudio.env.voxel.world.blocks import HARDNESS
 from rllib_minestudio.env.voxel.world.box_field import block_index
 
 _PAUSE_TICKS = 5
-"""Ticks between two blocks, unless the block breaks at once."""
+"""Ticks between two mined blocks, unless a block breaks at once."""
 _DONE = 1.0
-"""Progress of a mined block. Minecraft sums in float32, so n steps of 1/n may fall short of it."""
+"""Progress at which a block breaks. The sum is float32, so n steps of 1/n may fall short of it."""
 _FLYING_PENALTY = np.float32(5.0)
-"""Without ground under the feet mining is this much slower."""
+"""Divisor of the mining speed without ground under the feet."""
 
 
 @kernel()
@@ -43,7 +43,7 @@ def _break(
 
 @kernel()
 def _rate(blocks: NDArray[np.uint16], player: np.void, target: np.void) -> tuple[int, float]:
-    """Id of the target block, and the share of it that a tick mines (a float32)."""
+    """Return the target block's id, and the share of it that a tick mines (float32)."""
     block = int(blocks[block_index(target.x, target.y, target.z)])
     if HARDNESS[block] <= 0.0:  # unbreakable, or broken by a touch
         return block, np.float32(0.0 if HARDNESS[block] < 0.0 else 1.0)
@@ -61,7 +61,7 @@ def start_mining(
     events: NDArray[np.void],
     event_count: NDArray[np.int64],
 ) -> None:
-    """Begin with the block under the crosshair; one that takes a single tick breaks now."""
+    """Begin to mine the block under the crosshair; one that takes a single tick breaks at once."""
     block, rate = _rate(blocks, player, target)
     if rate >= 1.0:
         _break(player, target, block, events, event_count)
@@ -81,7 +81,7 @@ def hold_attack(
     events: NDArray[np.void],
     event_count: NDArray[np.int64],
 ) -> None:
-    """One tick of the attack key being down; the block itself is removed by the event's reader."""
+    """Mine for one tick with the attack key down; the event's handler removes a broken block."""
     if player.miss_ticks > 0:
         return
     if target.kind != BLOCK:
@@ -110,7 +110,7 @@ def hold_attack(
 
 @kernel()
 def release_attack(player: np.void) -> None:
-    """A tick with the attack key up: mining and the pause after a miss are forgotten."""
+    """Reset mining and the pause after a miss, in a tick with the attack key up."""
     player.miss_ticks = 0
     player.is_mining = 0
     player.mining_progress = 0.0

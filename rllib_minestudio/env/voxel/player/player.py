@@ -1,4 +1,4 @@
-"""The player: its state, as one record that kernels and Python share."""
+"""The player's state, shared by kernels and Python as one record; keys, hunger, effects."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STANDING_EYES, SNEAKING_EYES = 1.62, 1.27
 USE_DELAY = 4
 """Ticks between two uses while the key is held."""
 SWING_TICKS = 6
-"""Length of the animation of the arm."""
+"""Length of the arm's swing."""
 
 PLAYER_DTYPE = np.dtype(
     [
@@ -46,7 +46,7 @@ PLAYER_DTYPE = np.dtype(
         ("saturation", np.float64),
         ("exhaustion", np.float64),
         ("fall_distance", np.float64),
-        ("last_damage", np.float64),  # the hit that the present invulnerability started with
+        ("last_damage", np.float64),  # of the hit that started the current invulnerability
         ("mining_progress", np.float32),  # 0 to 1; summed in float32 as in Minecraft
         ("walked", np.float64),  # blocks, by gait, for the statistics
         ("sprinted", np.float64),
@@ -57,34 +57,34 @@ PLAYER_DTYPE = np.dtype(
         ("attack_speed", np.float64),
         ("speed_factor", np.float64),
         ("jump_boost", np.float64),  # levels of the effect
-        ("resistance", np.float64),  # share of damage that is taken away
+        ("resistance", np.float64),  # share of damage that is prevented
         ("holds_sword", np.int32),
         ("food", np.int32),
         ("food_ticks", np.int32),
         ("on_ground", np.int32),
         ("sneaking", np.int32),
         ("sprinting", np.int32),
-        ("sprinted_before", np.int32),  # at the end of the last tick, which counts in the air
+        ("sprinted_before", np.int32),  # at the end of the last tick; counts in the air
         ("fast_ahead", np.int32),  # input ahead in the last tick was enough to start sprinting
-        ("hit_wall", np.int32),  # ran against something in the last tick
+        ("hit_wall", np.int32),  # hit a wall in the last tick
         ("jumps", np.int32),
         ("jump_delay", np.int32),  # ticks before a held key jumps again
-        ("sprint_window", np.int32),  # ticks left to press forward a second time
-        ("keys", np.int32),  # keys held in the last tick (bits of controls.py), to find a press
+        ("sprint_window", np.int32),  # ticks left for a second press of forward
+        ("keys", np.int32),  # bits of the keys held in the last tick, to detect presses
         ("use_delay", np.int32),
-        ("eating_ticks", np.int32),  # ticks left of the meal, 0 without one
-        ("meal_ticks", np.int32),  # how long a meal of the item in hand takes, 0 for no food
-        ("eats_when_full", np.int32),  # whether it can be eaten with a full food level
+        ("eating_ticks", np.int32),  # ticks left of a meal, 0 for none
+        ("meal_ticks", np.int32),  # length of a meal of the item in hand, 0 if it is not food
+        ("eats_when_full", np.int32),  # whether that item can be eaten with a full food level
         ("attack_ticks", np.int32),  # since the arm last swung
         ("miss_ticks", np.int32),  # after a miss: ticks before the held key acts again
         ("swing_ticks", np.int32),  # ticks into the arm's swing, 0 at rest
         ("hurt_ticks", np.int32),  # counts down from 10
-        ("mining_delay", np.int32),  # ticks of pause after a block broke
+        ("mining_delay", np.int32),  # ticks left of the pause after a block broke
         ("mining_x", np.int64),
         ("mining_y", np.int64),
         ("mining_z", np.int64),
         ("is_mining", np.int32),
-        # Like "attack_damage"; last, so that the others lie close together.
+        # Like "attack_damage"; last, to keep the other fields close together in memory.
         ("mining_speed", np.float32, len(BLOCKS)),  # on the ground, by block id
         ("mining_ticks", np.float32, len(BLOCKS)),  # per point of hardness at speed 1
     ],
@@ -101,17 +101,17 @@ class Player:
     Attributes:
         records: `PLAYER_DTYPE` [1]; what the kernels work on.
         inventory: What the player carries.
-        effects: Potion effects by name: (amplifier, ticks left).
+        effects: Status effects by name: (amplifier, ticks left).
         selected: Hotbar slot in the main hand, 0 to 8.
-        experience: Points that were earned; nothing spends them.
-        damage_bonus: What effects add to the damage of an attack.
+        experience: Earned points, which nothing spends.
+        damage_bonus: Damage that effects add to an attack.
         attack_haste: Factor of effects on the attacks per second.
-        mining_haste: Level of the effects that quicken mining.
-        mining_fatigue: Level of the effect that slows it.
+        mining_haste: Level of the effects that speed mining up.
+        mining_fatigue: Level of the effect that slows mining down.
     """
 
     def __init__(self) -> None:
-        """Make a player at the origin, in full health, with nothing."""
+        """Create a player at the origin, in full health, with an empty inventory."""
         self.records = np.zeros(1, PLAYER_DTYPE)
         self.inventory = Inventory()
         self.effects: dict[str, tuple[int, int]] = {}
@@ -122,9 +122,9 @@ class Player:
         self.revive()
 
     def revive(self) -> None:
-        """Full health and food, no effects, at rest, looking south at the horizon.
+        """Restore full health and food, remove effects, and stop; look south at the horizon.
 
-        Place and distances walked stay. As in Minecraft, the direction of view at death does not.
+        The position and the distances walked stay. As in Minecraft, the direction of view does not.
         """
         state = self.records[0]
         kept = {name: state[name].copy() for name in _KEPT_BY_REVIVAL}
@@ -147,10 +147,10 @@ class Player:
         self.mining_haste = self.mining_fatigue = 0
 
     def update_equipment(self, force: bool = False) -> None:
-        """Write the numbers of the item in hand into the record, if it changed.
+        """Write the properties of the item in hand into the record, if the item changed.
 
-        Another item in hand starts the attack cooldown anew, the mining, and ends a meal, as in
-        Minecraft; another slot with the same item, or with nothing again, does not.
+        As in Minecraft, another item in hand resets the attack cooldown, and ends mining and a
+        meal. Another slot with the same item, or another empty slot, does not.
 
         Args:
             force: Write them even if the item is the same.
@@ -176,12 +176,12 @@ class Player:
 
     @property
     def position(self) -> NDArray[np.float64]:
-        """Feet, float64 [3] (x, y, z); a view that may be written through."""
+        """Position of the feet, float64 [3] (x, y, z); a writable view of the record."""
         return self.records["position"][0]
 
     @property
     def velocity(self) -> NDArray[np.float64]:
-        """Blocks per tick, float64 [3]; a view that may be written through."""
+        """Blocks per tick, float64 [3]; a writable view of the record."""
         return self.records["velocity"][0]
 
     @property
@@ -223,7 +223,7 @@ class Player:
 
     @property
     def has_empty_hands(self) -> bool:
-        """Whether there is nothing in the main hand and the off hand."""
+        """Whether both the main hand and the off hand are empty."""
         return not self.held_item and not self.inventory.item[OFFHAND_SLOT]
 
     @property
@@ -233,7 +233,7 @@ class Player:
 
     @property
     def sneaking(self) -> bool:
-        """Whether the player sneaks (lower eyes, slow, does not fall off edges)."""
+        """Whether the player sneaks (lower eyes, slower, does not fall off edges)."""
         return bool(self.records["sneaking"][0])
 
     @property
@@ -253,19 +253,19 @@ class Player:
 
     @property
     def swing_progress(self) -> float:
-        """Progress of the arm's swing: 0 at rest, rising to 1 over `SWING_TICKS` ticks."""
+        """Progress of the arm's swing, 0 at rest, rising to 1 over `SWING_TICKS`."""
         return float(self.records["swing_ticks"][0]) / SWING_TICKS
 
     @property
     def attack_charge(self) -> float:
-        """Share of a full attack that a press would make now, 0 to 1."""
+        """Share of a full attack that a press would be now, 0 to 1."""
         state = self.records[0]
         charged = (state["attack_ticks"] + 0.5) * state["attack_speed"] / 20.0
         return float(min(charged, 1.0))
 
 
 # --------------------------------------------------------------------------------------------- keys
-# MineStudio's action dictionary as one integer of bits.
+# The keys of MineStudio's action dictionary as bits of an integer.
 
 FORWARD, BACK, LEFT, RIGHT, JUMP, SNEAK, SPRINT, ATTACK, USE, DROP, OPEN_INVENTORY = (
     1 << bit for bit in range(11)
@@ -290,7 +290,7 @@ NO_SLOT = -1
 
 
 def read_keys(action: Mapping[str, Any]) -> int:
-    """Bits of the keys that are held in `action`; a missing key is not held."""
+    """Return the bits of the keys held in `action`; a missing key is not held."""
     bits = 0
     get = action.get
     for name, bit in _KEYS:
@@ -300,7 +300,7 @@ def read_keys(action: Mapping[str, Any]) -> int:
 
 
 def read_hotbar(action: Mapping[str, Any]) -> int:
-    """The hotbar slot (0-8) that `action` selects, the last of several, or `NO_SLOT`."""
+    """Return the hotbar slot (0-8) that `action` selects (the last of several), or `NO_SLOT`."""
     selected = NO_SLOT
     get = action.get
     for name, slot in _HOTBAR:
@@ -310,10 +310,10 @@ def read_hotbar(action: Mapping[str, Any]) -> int:
 
 
 def read_camera(action: Mapping[str, Any]) -> tuple[float, float]:
-    """Turn of the head (pitch, yaw) in degrees; none when missing.
+    """Return the turn of the head (pitch, yaw) in degrees, zero if missing.
 
     Raises:
-        InvalidActionError: If it is not finite: the player's position would not stay finite either.
+        InvalidActionError: If it is not finite, which would make the position not finite, too.
     """
     camera = action.get("camera")
     if camera is None:
@@ -330,15 +330,15 @@ def read_camera(action: Mapping[str, Any]) -> tuple[float, float]:
 # Exhaustion, food and natural healing, as in Minecraft Java 1.16.
 
 SPRINT_FOOD = 6
-"""With this food level or less one cannot sprint."""
+"""Food level at or below which the player cannot sprint."""
 PER_SPRINTED_BLOCK = 0.1
 PER_JUMP = 0.05
 PER_SPRINT_JUMP = 0.2
 PER_ATTACK = 0.1
 PER_MINED_BLOCK = 0.005
-"""Exhaustion that actions cause; 4 points cost one point of saturation or food.
+"""Exhaustion caused by actions; 4 points cost one point of saturation or food.
 
-Damage that armour does not hold off, such as a fall's, causes none.
+Damage that bypasses armour, such as that of a fall, causes none.
 """
 
 _EXHAUSTED = 4.0
@@ -347,12 +347,12 @@ _FAST_HEALING_TICKS = 10
 _SLOW_HEALING_TICKS = 80
 _MOST_HEALING = 6.0
 _LEAST_HEALTH = 1.0
-"""Starvation on normal difficulty stops here."""
+"""Health at which starvation on normal difficulty stops."""
 
 
 @kernel()
 def tick_hunger(player: np.void) -> None:
-    """Turn exhaustion into hunger, and food into health or hunger into damage."""
+    """Turn exhaustion into hunger, and food into health or starvation into damage."""
     if player.exhaustion > _EXHAUSTED:
         player.exhaustion -= _EXHAUSTED
         if player.saturation > 0.0:
@@ -382,7 +382,7 @@ def tick_hunger(player: np.void) -> None:
 
 
 # --------------------------------------------------------------------- status effects of the player
-# Their names, and what they change.
+# Names and consequences.
 
 EFFECTS: tuple[str, ...] = (
     "speed",
@@ -418,9 +418,9 @@ EFFECTS: tuple[str, ...] = (
     "bad_omen",
     "hero_of_the_village",
 )
-"""Effects of Minecraft 1.16 in the order of their numeric ids, which begin at 1.
+"""Effects of Minecraft 1.16 in the order of their numeric ids, which start at 1.
 
-`ACTING` names those that change something in this engine.
+Those in `ACTING` have consequences in this engine.
 """
 ACTING = frozenset(
     (
@@ -434,25 +434,25 @@ _WITHOUT_OBJECT = frozenset(
         *("hero_of_the_village", "invisibility"),
     )
 )
-"""Effects on things that this engine does not have: nothing is amiss without them."""
+"""Effects on things that do not exist in this engine, so that nothing is lacking without them."""
 
 _HEALING_PERIOD = 50
-"""Ticks between two points of health from regeneration of the lowest level."""
+"""Ticks per point of health with regeneration of the lowest level."""
 
 
 def lacking(name: str) -> str:
-    """What this engine does not do of the effect called `name`; empty for nothing."""
+    """Return what this engine does not do of the effect `name`; empty for nothing."""
     return "" if name in ACTING | _WITHOUT_OBJECT else f"the effect {name} changes nothing here"
 
 
 def give_effect(player: Player, name: str, amplifier: int, ticks: int) -> None:
-    """Give the player an effect, in place of a present one of the same name.
+    """Give the player an effect, replacing one of the same name.
 
     Args:
-        player: Who receives it.
+        player: The player.
         name: One of `EFFECTS`.
         amplifier: Level minus one, 0 to 255.
-        ticks: How long it lasts.
+        ticks: Duration in ticks.
     """
     if name == "instant_health":
         player.health += 4.0 * 2.0 ** min(amplifier, 8)
@@ -462,7 +462,7 @@ def give_effect(player: Player, name: str, amplifier: int, ticks: int) -> None:
 
 
 def clear_effects(player: Player, name: str | None = None) -> bool:
-    """Take away one effect, or all of them; returns whether there was one."""
+    """Remove one effect, or all of them if `name` is None; return whether there was one."""
     taken = bool(player.effects) if name is None else name in player.effects
     if name is None:
         player.effects.clear()
@@ -497,7 +497,7 @@ def feed(player: Player, nutrition: int, saturation: float) -> None:
 
 
 def apply_effects(player: Player) -> None:
-    """Write what the present effects change into the player's record.
+    """Write the consequences of the current effects into the player and its record.
 
     Formulas: minecraft.wiki/w/Effect (Java 1.16).
     """

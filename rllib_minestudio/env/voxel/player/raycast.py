@@ -1,4 +1,4 @@
-"""What the crosshair points at: the nearest block or mob along the line of sight."""
+"""The target of the crosshair: the nearest block or mob along the line of sight."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from rllib_minestudio.env.voxel.player.player import SNEAKING_EYES, STANDING_EYE
 from rllib_minestudio.env.voxel.world.physics import is_solid
 
 BLOCK_REACH = 4.5
-"""How far the player reaches blocks, in blocks from the eyes."""
+"""How far the player reaches to blocks, in blocks from the eyes."""
 MOB_REACH = 3.0
-"""How far the player reaches mobs."""
+"""How far the player reaches to mobs, in blocks from the eyes."""
 
 NOTHING, BLOCK, MOB = range(3)
 """Kinds of target."""
@@ -33,16 +33,16 @@ TARGET_DTYPE = np.dtype(
 """What the player looks at within reach."""
 
 NEVER = 1e30
-"""Distance of what a ray does not hit."""
+"""Distance that stands for no hit."""
 _FLATTEST = 1e-12
-"""A ray that changes a coordinate by less than this per block never crosses a border of it."""
+"""A ray that changes a coordinate by less than this per block never crosses its cell borders."""
 _CELLS_PER_BLOCK = 3.0**0.5
-"""Borders between cells that a ray crosses per block of its length at most."""
+"""Most borders between cells that a ray crosses per block of its length."""
 
 
 @kernel()
 def look_direction(yaw: float, pitch: float) -> tuple[float, float, float]:
-    """Unit vector of the view, from Minecraft's angles in degrees."""
+    """Return the unit vector of the view from Minecraft's angles in degrees."""
     yaw = np.radians(yaw)
     pitch = np.radians(pitch)
     flat = np.cos(pitch)
@@ -51,9 +51,9 @@ def look_direction(yaw: float, pitch: float) -> tuple[float, float, float]:
 
 @kernel()
 def _crossings(offset: float, slope: float) -> tuple[float, float]:
-    """Distance along a ray to the first border of a coordinate, and from there to each next.
+    """Return distances along a ray: to a coordinate's first cell border, and between borders.
 
-    `offset` is where in its cell the ray begins, `slope` the coordinate's change per block.
+    `offset` is the ray's start within its cell, `slope` the coordinate's change per block.
     """
     if abs(slope) < _FLATTEST:
         return NEVER, NEVER
@@ -69,9 +69,9 @@ def cast_block(
     reach: float,
     target: np.void,
 ) -> float:
-    """Walk the ray cell by cell (Amanatides and Woo 1987); returns the distance of the hit.
+    """Walk a ray cell by cell (Amanatides and Woo 1987) to the first block.
 
-    Writes cell and face into `target`; returns `NEVER` when no block is within `reach`.
+    Write its cell and face into `target`, and return its distance, `NEVER` if none is in `reach`.
     """
     ox, oy, oz = origin
     dx, dy, dz = direction
@@ -130,7 +130,7 @@ def cast_mob(
     direction: tuple[float, float, float],
     reach: float,
 ) -> tuple[int, float]:
-    """Row and distance of the nearest mob whose box the ray meets; (-1, reach) for none."""
+    """Return row and distance of the nearest mob whose box a ray hits; (-1, reach) for none."""
     best = -1
     nearest = reach
     for row in range(count):
@@ -158,10 +158,10 @@ def find_target(
     count: int,
     target: np.void,
 ) -> None:
-    """Write into `target` what the player's crosshair is on.
+    """Write the target of the player's crosshair into `target`.
 
-    As in Minecraft 1.16 a mob in front of the block but out of `MOB_REACH` counts as nothing: it
-    hides the block without being hit.
+    As in Minecraft 1.16, a mob in front of the block but beyond `MOB_REACH` counts as nothing: it
+    hides the block but cannot be hit.
     """
     eyes = SNEAKING_EYES if player.sneaking else STANDING_EYES
     origin = (player.position[0], player.position[1] + eyes, player.position[2])

@@ -1,12 +1,11 @@
-"""The first-person renderer: `renderer`, and the parts that it puts together.
+"""The first-person renderer: `renderer` and the parts that it combines.
 
-Reading order: `camera` (what is seen), `sampling` and `pixel_rays` (which pixels are drawn), `sky`
-and `light_map` (colours of the hour), `ray_tiles` and `terrain` (ray casting of blocks) with
-`shading` and `occlusion` (what a hit looks like), `celestial` (sun, moon, stars), `models`,
-`placement` and `entities` (mobs and items as textured boxes), `hand`, `hud` and `screen` (what is
-glued to the window), `window` (how that is composed and brought to what is drawn).
+Reading order: `camera` (what is seen), `window` (which pixels are drawn, and how layers over the
+world are composed), `ray_tiles` and `terrain` (ray casting of blocks), `light` (shading of hits,
+sky, sun, moon and stars), `models` and `boxes` (mobs and items as textured boxes), `hand` (the arm
+or the item in hand, and the rays of the drawn pixels), `gui` (screens and heads-up display).
 
-Pictures come from `textures`: files in the layout of Minecraft's resource packs, read by
-`resource_pack`, ours or the user's. `block_textures`, `mob_textures` and `texels` make of them what
-the kernels read; `block_rays` and `stack_pictures` draw what slots and the hand show.
+Pictures come from `textures`: files in the layout of Minecraft's resource packs, ours or the
+user's, read by `resource_pack`. `block_textures`, `mob_textures` and `texels` turn them into arrays
+for the kernels; `block_rays` draws blocks as slots and the hand show them.
 """

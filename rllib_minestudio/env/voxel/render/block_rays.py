@@ -1,4 +1,4 @@
-"""Blocks as boxes with pictures on their faces, seen by rays: in slots and in the hand.
+"""Blocks in slots and in the hand: ray-traced boxes with pictures on their faces.
 
 A block's space is the unit cube, y upwards. A face shows the part of its picture that lies on it,
 so a slab's side is the lower half of a plank.
@@ -26,15 +26,15 @@ Matrix = NDArray[np.floating[Any]]
 
 X, Y, Z = 0, 1, 2
 _SHAPES = Path(__file__).parent / "block_shapes.json"
-# Minecraft's display of a block in a slot: turned by 225 about y, by 30 about x, and scaled. Our
-# blocks have their front in the south, not in the north, so they are turned half a circle less.
+# Minecraft's display of a block in a slot: turned by 225 degrees about y and 30 about x, scaled.
+# Our blocks have their front in the south, not in the north, so they are turned 180 degrees less.
 SLOT_TURN_Y, SLOT_TURN_X, SLOT_SCALE = 45.0, 30.0, 0.625
 # The left side (west) is lit more than the right (south).
 SLOT_SHADES = np.array((0.8, 0.8, 1.0, 0.5, 0.6, 0.6), np.float32)
 MOST_SURFACES = 8
-"""See-through texels of so many surfaces are looked through."""
+"""Surfaces after which a ray ends, if the texels it meets on them are all see-through."""
 NOWHERE = np.float32(1e9)
-"""Where a ray meets what it misses."""
+"""Ray parameter of a surface that the ray misses."""
 
 
 @lru_cache(maxsize=1)
@@ -74,19 +74,19 @@ def scale(factor: float) -> Matrix:
 
 
 def to_space_of(pose: Matrix) -> Floats:
-    """What the kernels take of a pose: float32 (3, 4), from view space to the pose's own."""
+    """Invert a pose for the kernels: float32 (3, 4), from view space to the pose's own space."""
     return np.ascontiguousarray(np.linalg.inv(pose)[:3], np.float32)
 
 
 @kernel(fastmath=True, inline="always")
 def crossing(low: float, high: float, start: float, per: float) -> tuple[float, float]:
-    """Where a ray enters and leaves the slab between two planes.
+    """Return where a ray enters and leaves the slab between two planes across an axis.
 
     Args:
-        low: Place of the lower plane along its axis.
-        high: Of the upper one.
+        low: Place of the lower plane along the axis.
+        high: Place of the upper plane.
         start: Where the ray begins.
-        per: One over its direction.
+        per: Reciprocal of its direction.
     """
     one, two = (low - start) * per, (high - start) * per
     return min(one, two), max(one, two)
@@ -94,7 +94,7 @@ def crossing(low: float, high: float, start: float, per: float) -> tuple[float, 
 
 @kernel(fastmath=True, inline="always")
 def away_from_zero(value: float) -> float:
-    """A direction that can be divided by."""
+    """Return `value`, or 1e-7 where it is too small to divide by."""
     return value if abs(value) > float32(1e-7) else float32(1e-7)
 
 
@@ -103,7 +103,7 @@ def put_mean(
     picture: Rgba, row: int, column: int, share: float,
     red: float, green: float, blue: float, cover: float,
 ) -> None:  # fmt: skip
-    """Write a pixel, given the sums over its rays and what share of it each of them is."""
+    """Write a pixel from the sums over its rays and the share of each ray."""
     picture[row, column, 0] = uint8(red * share + float32(0.5))
     picture[row, column, 1] = uint8(green * share + float32(0.5))
     picture[row, column, 2] = uint8(blue * share + float32(0.5))
@@ -115,7 +115,7 @@ def _nearest_surface(
     boxes: Boxes, x: float, y: float, z: float, per_x: float, per_y: float, per_z: float,
     after: float,
 ) -> tuple[float, int, bool]:  # fmt: skip
-    """The nearest surface behind `after`: where, across which axis, whether seen from outside."""
+    """The nearest surface beyond `after`: where, across which axis, whether seen from outside."""
     nearest, axis, outside = NOWHERE, int32(X), True
     for box in range(boxes.shape[0]):
         in_x, out_x = crossing(boxes[box, 0], boxes[box, 3], x, per_x)
@@ -193,15 +193,15 @@ def trace_boxes(
 
     Args:
         inverse: float32 (3, 4), see `to_space_of`.
-        perspective: Whether rays leave the eye through (column, row, -1); else they are parallel
-            to the line of sight.
+        perspective: Whether rays leave the eye through (column, row, -1); otherwise they are
+            parallel to the line of sight.
         columns: float32 (w * per_pixel,), x of the rays in view space, one block ahead.
         rows: float32 (h * per_pixel,), y of the rays.
         per_pixel: Rays per pixel and axis.
         boxes: float32 (n, 6), see `boxes_of`.
         faces: uint8 (6, 16, 16, 4), pictures in the order of `texels`.
-        shades: float32 (6,), factors on their colours.
-        picture: uint8 (h, w, 4) to draw on, multiplied by coverage; it is overwritten.
+        shades: float32 (6,), factor on the colours of each face.
+        picture: uint8 (h, w, 4), overwritten; RGB multiplied by coverage.
     """
     share = float32(1) / float32(per_pixel * per_pixel)
     spread, ahead = (float32(0), float32(1)) if perspective else (float32(1), float32(0))
@@ -231,7 +231,7 @@ def trace_boxes(
 
 
 def block_icon(faces: list[Rgba], boxes: Boxes) -> Rgba:
-    """A block as Minecraft's slots show it: from a corner, slightly above.
+    """Draw a block as Minecraft's slots show it: from a corner, slightly above.
 
     Args:
         faces: uint8 (16, 16, 4) each, in the order of `texels`.

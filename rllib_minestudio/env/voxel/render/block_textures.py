@@ -1,4 +1,4 @@
-"""The blocks' faces as the textures that the terrain's kernel reads."""
+"""The textures of block faces, as the terrain kernel reads them."""
 
 from __future__ import annotations
 
@@ -21,16 +21,19 @@ from rllib_minestudio.env.voxel.render.textures import Textures
 from rllib_minestudio.env.voxel.render.window import Rgba
 
 _BATCH = 32
-"""Blocks whose textures are made at once: numpy's calls cost more than their work on one."""
+"""Blocks whose textures are made at once: for a single block, numpy's overhead would dominate."""
 BACKGROUND = 0.5
-"""Gaps of a picture with holes show its mean colour times this: leaves are dark inside."""
+"""Factor on a picture's mean colour that fills its holes: leaves are dark inside."""
 
 
 def opaque(pictures: Rgba) -> Picture:
-    """Faces without holes, RGB (n, 16, 16, 3): every block of the world is opaque.
+    """Fill the holes of faces, as every block of the world is opaque.
 
     Args:
         pictures: uint8 (n, 16, 16, 4), not multiplied by alpha.
+
+    Returns:
+        RGB (n, 16, 16, 3).
     """
     filled = pictures[..., :3].astype(np.float64)
     with_holes = np.flatnonzero((pictures[..., 3] < 255).any((1, 2)))
@@ -42,10 +45,11 @@ def opaque(pictures: Rgba) -> Picture:
 
 
 def laid_along_axes(faces: Sequence[Rgba]) -> list[Rgba]:
-    """Turn a block's faces so that columns and rows of each run along the world's axes.
+    """Flip a block's faces so that their columns and rows run along the world's axes.
 
-    That is how kernels read them: columns eastwards or southwards, rows southwards or down.
-    Pictures are upright for one who looks at a face from outside, or faces north to look up.
+    That is how kernels read them: columns eastwards or southwards, rows southwards or downwards.
+    The pictures given are upright for someone who looks at the face from outside, facing north
+    when looking up.
     """
     laid = list(faces)
     for face in (FACE_EAST, FACE_NORTH):
@@ -55,11 +59,11 @@ def laid_along_axes(faces: Sequence[Rgba]) -> list[Rgba]:
 
 
 def build_block_atlas(names: Sequence[str], textures: Textures) -> Texture:
-    """Textures of all blocks with face shading applied.
+    """Build the textures of all blocks, with face shading applied.
 
     Args:
         names: Block names in the order of their ids; id 0 is air and stays black.
-        textures: Where their pictures come from.
+        textures: Source of their pictures.
 
     Returns:
         uint32 flat; the texture of face f of block b starts at `(b * 6 + f) * TEXTURE_WORDS`.

@@ -1,8 +1,9 @@
-"""Drawing of boxes: the rays of the pixels that one may cover are cut with it, tile by tile.
+"""Drawing of boxes by intersecting each with the rays of the pixels that it may cover.
 
-A box is projected to a screen rectangle. Inside it, the rays of a tile of 8 x 8 pixels are cut with
-the box in one pass over flat scratch memory and without branches, which LLVM vectorises; only then
-the texels of those that hit are looked up. A tile that something nearer fills is passed over.
+A box is projected to a rectangle on the screen. Within it, the rays of each tile of 8 x 8 pixels
+are intersected with the box in one pass over flat scratch memory, without branches, which LLVM
+vectorises. Texels are then looked up for the rays that hit. A tile that is filled by something
+nearer is skipped.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ LANES = TILE * TILE
 # Scratch layout: one row of LANES values per quantity.
 (
     RAY_X, RAY_Y,  # where the ray passes on the plane one block ahead
-    KNOWN,  # depth of what is drawn there already
+    KNOWN,  # depth of what is already drawn there
     HIT,  # depth of the box, FAR where it is missed or hidden
     FACE,  # side of the box
     ACROSS, DOWN,  # texture coordinates
@@ -75,7 +76,7 @@ Tint = tuple[float, float, float, float, float, float, float, float]
 
 @render_kernel
 def _corner(boxes: Floats, index: int, frame: Floats, corner: int) -> tuple[float, float, float]:
-    """How far ahead of the eye, to the right and up a corner of a box is, 0 to 7."""
+    """How far ahead of the eye, to its right and above it a corner (0 to 7) of a box is."""
     x = boxes[index, BOX_HIGH if corner & 1 else BOX_LOW] - frame[EYE]
     y = boxes[index, (BOX_HIGH if corner & 2 else BOX_LOW) + 1] - frame[EYE + 1]
     z = boxes[index, (BOX_HIGH if corner & 4 else BOX_LOW) + 2] - frame[EYE + 2]
@@ -90,13 +91,13 @@ def _corner(boxes: Floats, index: int, frame: Floats, corner: int) -> tuple[floa
 def _cover(
     boxes: Floats, index: int, frame: Floats, step_x: float, step_y: float, rays: PixelRays
 ) -> tuple[int, int, int, int, float]:
-    """Pixels drawn (left, right, upper, lower; ends excluded) in a box's rectangle on the screen.
+    """Return the drawn pixels that a box may cover: left, right, upper, lower; ends excluded.
 
-    The last number is the box's least depth.
+    The last value is the box's smallest depth.
     """
     columns, rows = rays.columns_before, rays.rows_before
     width, height = len(columns) - 1, len(rows) - 1
-    # To the right of the middle, and above it, in parts of the depth.
+    # Offsets to the right of the middle and above it, divided by the depth.
     left, right, lower, upper = FAR, -FAR, FAR, -FAR
     nearest = FAR
     for corner in range(8):
@@ -162,7 +163,7 @@ def _paint(image: Bytes, pixel: int, rgb: int, tint: Tint) -> None:
 
 @render_kernel
 def _aim_across(across: Floats, px: int, lanes: Floats) -> None:
-    """Note how far to the right the rays of a tile pass, given that of each column drawn."""
+    """Write how far to the right each ray of a tile passes, given that of each drawn column."""
     for column in range(TILE):
         ray = across[uint32(px + column)]
         for row in range(TILE):
@@ -171,7 +172,7 @@ def _aim_across(across: Floats, px: int, lanes: Floats) -> None:
 
 @render_kernel
 def _aim_up(upward: Floats, py: int, rows: int, lanes: Floats) -> None:
-    """Note how far up the rays of a tile pass, given that of each row drawn."""
+    """Write how far up each ray of a tile passes, given that of each drawn row."""
     for row in range(rows):
         ray = upward[uint32(py + row)]
         for column in range(TILE):
@@ -182,7 +183,7 @@ def _aim_up(upward: Floats, py: int, rows: int, lanes: Floats) -> None:
 def _is_hidden(
     depth: Floats, px: int, py: int, rows: int, width: int, nearest: float, lanes: Floats
 ) -> bool:
-    """Copy a tile's depths to `KNOWN`; return whether all of them are nearer than the box."""
+    """Copy a tile's depths to `KNOWN`, and return whether all are nearer than the box."""
     for row in range(rows):
         first = uint32((py + row) * width + px)
         for column in range(TILE):
@@ -204,16 +205,16 @@ def _cut(
     rows: int,
     lanes: Floats,
 ) -> bool:
-    """Cut the rays of a tile with a box: fill `HIT`, `FACE`, `ACROSS` and `DOWN`.
+    """Intersect the rays of a tile with a box: fill `HIT`, `FACE`, `ACROSS` and `DOWN`.
 
     Args:
         boxes: See `models.Models`.
-        index: Which of them.
+        index: Index of the box.
         frame: Eye and axes as seen from the box.
-        per_x: One over the box's length along x.
+        per_x: Reciprocal of the box's length along x.
         per_y: The same along y.
         per_z: The same along z.
-        rows: Of the tile.
+        rows: Rows of the tile.
         lanes: Scratch memory, with the tile's rays and depths.
 
     Returns:
@@ -237,7 +238,7 @@ def _cut(
         enter_z, leave_z = min(z0 * iz, z1 * iz), max(z0 * iz, z1 * iz)
         t = max(enter_x, max(enter_y, enter_z))
         t_end = min(leave_x, min(leave_y, leave_z))
-        # One comparison: LLVM does not vectorise the sum of three and a reduction over them.
+        # One comparison, as LLVM does not vectorise three with a reduction over their results.
         hit = max(max(t - t_end, NEAR - t), t - lanes[KNOWN + lane]) < ZERO
         lanes[HIT + lane] = t if hit else FAR
         hits |= int32(1) if hit else int32(0)
@@ -258,7 +259,7 @@ def _cut(
 def _swing(
     model_frame: Floats, boxes: Floats, index: int, swing: tuple[float, float], frame: Floats
 ) -> None:
-    """Write the frame of one box: a leg's is turned about the leg's upper end."""
+    """Write the frame of reference of one box; a leg's is turned about the leg's upper end."""
     swings = boxes[index, BOX_SWING]
     sin, cos = swing[0] * swings, swing[1] if swings != ZERO else ONE
     for vector in range(4):
@@ -290,23 +291,23 @@ def draw_boxes(
     lanes: Floats,
     order: Ints,
 ) -> None:
-    """Draw the boxes of a model, in one loop: each call would count references to all arrays.
+    """Draw the boxes of a model in one loop, as each call counts references to all arrays.
 
     Args:
         boxes: See `models.Models`.
-        textures: Likewise.
+        textures: See `models.Models`.
         first: The model's first box.
-        last: The one after its last.
+        last: The box after its last.
         atlas: See `models.Models`.
         model_frame: float32 (FRAME_SIZE,), eye and axes as seen from the model.
         swing: Sine and cosine of the angle by which legs swing.
-        tint: Light, fog and red.
+        tint: See `Tint`.
         step_x: Width of a window's pixel one block ahead.
         step_y: Its height.
         mip: Depth at which a texel of a full block is one pixel wide.
-        rays: Of the pixels drawn.
+        rays: Rays of the drawn pixels.
         image: uint8 (h * w * 3,), drawn into.
-        depth: float32 (h * w,), planar depth, kept up to date.
+        depth: float32 (h * w,), planar depth, updated.
         lanes: float32 (BOX_SCRATCH,), working memory.
         order: int32 (LANES,), working memory.
     """
@@ -323,14 +324,14 @@ def draw_boxes(
             rows = min(lower - py, TILE)
             _aim_up(rays.upward, py, rows, lanes)
             for column in range(left, right, TILE):
-                # The last tiles end with the frame; what they share is hidden by itself.
+                # The last tiles end with the frame; where they overlap others, a box hides itself.
                 px = min(column, width - TILE)
                 if _is_hidden(depth, px, py, rows, width, nearest, lanes):
                     continue
                 _aim_across(rays.across, px, lanes)
                 if not _cut(boxes, index, frame, per_x, per_y, per_z, rows, lanes):
                     continue
-                # Which lanes hit is decided without a branch, as no processor can predict it.
+                # Collected without a branch, as no processor could predict which lanes hit.
                 count = 0
                 for lane in range(rows * TILE):
                     order[uint32(count)] = int32(lane)
@@ -349,16 +350,16 @@ def draw_boxes(
 
 # ---------------------------------------- drawing of instances, box by box, over a frame of terrain
 # Each box is drawn in its own frame of reference, so that turning, falling over and swinging legs
-# are all just a change of frame. The depth buffer decides what is hidden; the nearest instances
-# come first, so that most of what they hide costs little.
+# are all just changes of frame. The depth buffer decides what is hidden; the nearest instances are
+# drawn first, so that most of what they hide costs little.
 
 DISTANCES = 128
-"""Steps of distance by which instances are sorted."""
+"""Number of distance steps by which instances are sorted."""
 
 
 @render_kernel
 def _model_frame(camera: Floats, row: Floats, frame: Floats) -> None:
-    """Express eye and axes in the model's frame: turned to where it looks, then rolled."""
+    """Write eye and axes in the model's frame: turned to where it looks, then rolled."""
     ahead_x, ahead_z, sin, cos = row[AHEAD_X], row[AHEAD_Z], row[ROLL_SIN], row[ROLL_COS]
     for vector in range(4):
         if vector == 0:
@@ -393,7 +394,7 @@ def _tint(camera: Floats, row: Floats) -> Tint:
 
 @render_kernel
 def _from_near_to_far(instances: Floats, count: int, view: float, order: Ints) -> None:
-    """Put the instances' numbers in order of distance, in steps; equals keep theirs."""
+    """Sort the instances' indices by distance step; within a step they keep their order."""
     ends = np.zeros(DISTANCES + 1, np.int64)
     steps = np.empty(count, np.int64)
     for i in range(count):
@@ -429,20 +430,20 @@ def render_instances(
     """Draw instances over a frame of terrain.
 
     Args:
-        instances: float32 (n, INSTANCE_SIZE), see `placement`.
-        models: int32 (n,), the model of each.
-        count: Instances in use.
+        instances: float32 (n, INSTANCE_SIZE), see `models`.
+        models: int32 (n,), the model of each instance.
+        count: Number of instances in use.
         boxes: See `models.Models`.
         textures: See `models.Models`.
         first_box: See `models.Models`.
         atlas: See `models.Models`.
         camera: float32 (CAMERA_SIZE,).
-        across: See `pixel_rays.PixelRays`, as for the next three.
-        upward: Likewise.
-        columns_before: Likewise.
-        rows_before: Likewise.
+        across: See `hand.PixelRays`.
+        upward: See `hand.PixelRays`.
+        columns_before: See `hand.PixelRays`.
+        rows_before: See `hand.PixelRays`.
         image: uint8 (h * w * 3,), drawn into.
-        depth: float32 (h * w,), planar depth, kept up to date.
+        depth: float32 (h * w,), planar depth, updated.
     """
     rays = PixelRays(across, upward, columns_before, rows_before)
     step_x, step_y, mip = camera[STEP_X], camera[STEP_Y], camera[MIP_DEPTH]

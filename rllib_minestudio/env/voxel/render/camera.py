@@ -1,11 +1,11 @@
-"""What is seen: the camera's numbers as one flat float32 vector that every kernel reads.
+"""The camera: one flat float32 vector that every kernel reads.
 
 The eye is split into a block column (exact integers, any distance from the origin) and the
-position inside it; kernels only ever see offsets of a few dozen blocks, so a frame 30,000,000
-blocks away is as sharp as one at the origin.
+position inside it. Kernels only see offsets of a few dozen blocks, so a frame 30,000,000 blocks
+away is as sharp as one at the origin.
 
-Rays are `forward + sx * right + sy * up` with `sx`, `sy` on a plane one block ahead, so a ray
-parameter t is the planar depth in blocks.
+Rays are `forward + sx * right + sy * up` with `sx`, `sy` on a plane one block ahead, so the
+ray parameter t is the planar depth in blocks.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ STEP_X, STEP_Y = 12, 13  # size of a window's pixel on the plane one block ahead
 VIEW = 14  # view distance in blocks
 MIP_DEPTH = 15  # depth from which the second mip level is used; each further level doubles it
 HORIZON, ZENITH = 16, 19  # RGB of the sky at and above the horizon, 0..255
-FOG_START, FOG_SCALE = 22, 23  # fog = (distance / view - start) * scale, cut to 0..1
-LIGHT = 24  # RGB factors of each level of the sky's light, from 0 on
-LEVELS = 16  # of light
+FOG_START, FOG_SCALE = 22, 23  # fog = (distance / view - start) * scale, clipped to 0..1
+LIGHT = 24  # RGB factors of each level of sky light, from 0 up
+LEVELS = 16  # of sky light
 FULL_LIGHT = LIGHT + 3 * (LEVELS - 1)  # RGB factors under the open sky
 CAMERA_SIZE = LIGHT + 3 * LEVELS
 
-# Terrain fades into the horizon over the last part of the view distance (0.75 in Minecraft 1.16;
-# a little earlier here because our view distance is short).
+# Terrain fades into the horizon over the last part of the view distance (from 0.75 in Minecraft
+# 1.16; a little earlier here because our view distance is short).
 FOG_BEGIN = 0.7
 
-# Not bit-stable from compile to compile, so never used by the simulation.
+# Not bit-identical from one compilation to the next, so never used by the simulation.
 render_kernel = kernel(fastmath=True)
 
 Bytes = NDArray[np.uint8]
@@ -47,7 +47,7 @@ Words = NDArray[np.uint32]
 
 @render_kernel
 def orient(camera: Floats, yaw: float, pitch: float) -> None:
-    """Write the three axes for Minecraft's angles.
+    """Write the camera's three axes for Minecraft's angles.
 
     Args:
         camera: The camera vector, float32 (CAMERA_SIZE,).
@@ -71,14 +71,14 @@ def orient(camera: Floats, yaw: float, pitch: float) -> None:
 
 @dataclass
 class Camera:
-    """A pinhole camera whose window may squeeze the view (MineStudio's square observations do).
+    """A pinhole camera whose window may squeeze the view, as MineStudio's square observations do.
 
     Attributes:
         width: Pixels per row of the window.
-        height: Its rows.
+        height: Rows of the window.
         fov_degrees: Vertical field of view.
         aspect: Width over height of the *view*, whatever the frame's own aspect.
-        view_distance: Blocks.
+        view_distance: In blocks.
     """
 
     width: int
@@ -104,15 +104,7 @@ class Camera:
         self.vector = camera
 
     def place(self, x: float, y: float, z: float, yaw: float, pitch: float) -> None:
-        """Move the eye.
-
-        Args:
-            x: World coordinate of the eye.
-            y: World height of the eye.
-            z: World coordinate of the eye.
-            yaw: Degrees, see `orient`.
-            pitch: Degrees, see `orient`.
-        """
+        """Move the eye to (x, y, z) in the world and turn it, with angles as in `orient`."""
         self.column_x, self.column_z = math.floor(x), math.floor(z)
         self.vector[EYE_X] = x - self.column_x
         self.vector[EYE_Y] = y

@@ -1,8 +1,8 @@
-"""What lies over the world: open screens with their stacks and cursor, and the heads-up display.
+"""Open screens with their stacks and cursor, and the heads-up display.
 
-What goes with the cursor (the lit slot, the stack carried, the cursor itself) is drawn over
-everything that lies still, and what it covers is kept. From one step to the next, and when the same
-screen is opened again, only the slots that changed and what the cursor covers are drawn again.
+Whatever moves with the cursor (the lit slot, the carried stack, the cursor itself) is drawn last,
+and the pixels that it covers are kept. From one step to the next, and when the same screen is
+opened again, only the changed slots and the pixels under the cursor are drawn again.
 """
 
 from __future__ import annotations
@@ -40,27 +40,27 @@ from rllib_minestudio.env.voxel.screens.menu import ScreenView
 CURSOR_SIZE = 16
 FURNACE = "furnace"
 LIT = np.full((SLOT_SIZE, SLOT_SIZE, 4), (255, 255, 255, 0x80), np.uint8)
-"""What lies over the slot under the cursor."""
-# Of the furnace's sheet (x, y, width, height), and where it belongs on the panel.
+"""Highlight over the slot under the cursor."""
+# Place on the furnace's sheet (x, y, width, height), and place on the panel.
 FLAME, FLAME_AT = (176, 0, 14, 14), (56, 36)
 ARROW, ARROW_AT = (176, 14, 24, 16), (79, 34)
 FLAME_STEPS, ARROW_STEPS = 13, 24
 INVENTORY = "inventory"
 NOWHERE = -1, -1
-"""Where no cursor can be."""
+"""A place that no cursor can have."""
 MANY = 4
-"""Changed slots of a group beyond which it is drawn as a whole."""
-# What may reach beyond a slot's picture: the shadow of its count.
+"""If more slots of a group than this have changed, the whole group is drawn again."""
+# The shadow of a stack's count reaches beyond the slot's picture.
 _STACK = SLOT_SIZE + 2
 
 
 class _Group(NamedTuple):
-    """Slots that lie side by side.
+    """Adjacent slots.
 
     Attributes:
         slots: Their numbers.
-        area: What they and their stacks cover; no two groups meet.
-        bare: Their stacks when the panel alone is seen; None if a slot shows a picture when empty.
+        area: What they and their stacks cover; no two groups overlap.
+        bare: Their stacks if they are all empty; None if an empty slot shows a picture.
     """
 
     slots: range
@@ -72,7 +72,7 @@ class ScreenComposer:
     """Composes screens for one frame size.
 
     Attributes:
-        layer: The screen as it is now, in the window's size.
+        layer: The current screen, at the window's size.
     """
 
     def __init__(
@@ -83,12 +83,12 @@ class ScreenComposer:
         textures: Textures,
         stacks: StackPictures,
     ) -> None:
-        """Prepare all panels, and an empty inventory, so that no first opening takes long.
+        """Prepare all panels, and an empty inventory, so that first openings are fast.
 
         Args:
-            window: Width of the window; screens lie in its middle.
-            rows: Of the window's height to the frame's.
-            columns: Of its width to the frame's.
+            window: Width of the window; screens are centred in it.
+            rows: Reduction of the window's height to the frame's.
+            columns: Reduction of its width to the frame's.
             textures: Pictures of the screens.
             stacks: Pictures of stacks.
         """
@@ -134,7 +134,7 @@ class ScreenComposer:
         return Rect(layout.left + self._offset, layout.top, layout.width, layout.height)
 
     def _draw_panel(self, view: ScreenView, shown: ScreenView) -> list[Rect]:
-        """Draw a panel with all its stacks in place of the one before; returns where."""
+        """Replace the panel and all its stacks, and return the rectangles touched."""
         whole = self._area(view.kind).union(self._area(shown.kind))
         self._bare_again(view.kind, whole)
         self._draw_slots(view, range(len(view.stacks)))
@@ -143,9 +143,9 @@ class ScreenComposer:
         return [whole]
 
     def _draw_changes(self, view: ScreenView, shown: ScreenView) -> list[Rect]:
-        """Draw again what lies still but has changed; returns where."""
+        """Draw what has changed apart from the cursor, and return the rectangles touched."""
         touched: list[Rect] = []
-        if view.stacks != shown.stacks:  # far faster than to look at each, and seldom so
+        if view.stacks != shown.stacks:  # far faster than comparing each slot, and seldom true
             touched = self._draw_changed_slots(view, shown)
         fire = view.burn, view.progress
         if view.kind == FURNACE and fire != (shown.burn, shown.progress):
@@ -153,7 +153,7 @@ class ScreenComposer:
         return touched
 
     def _draw_changed_slots(self, view: ScreenView, shown: ScreenView) -> list[Rect]:
-        """Draw the slots that have changed, and whole groups where many have; returns where."""
+        """Draw changed slots, or whole groups if many changed; return the rectangles touched."""
         touched: list[Rect] = []
         slots: list[int] = []
         for group in self._groups[view.kind]:
@@ -176,12 +176,11 @@ class ScreenComposer:
         return touched
 
     def _slots_of(self, kind: str) -> list[Rect]:
-        """What slots and their stacks cover."""
+        """The rectangles that slots and their stacks cover."""
         places = LAYOUTS[kind].slots
         return [Rect(place.x + self._offset, place.y, _STACK, _STACK) for place in places]
 
     def _groups_of(self, kind: str) -> list[_Group]:
-        """The groups of a screen's slots."""
         layout, groups = LAYOUTS[kind], []
         for name in dict.fromkeys(place.group for place in layout.slots):
             slots = layout.group(name)
@@ -191,11 +190,11 @@ class ScreenComposer:
         return groups
 
     def _bare_again(self, kind: str, rect: Rect) -> None:
-        """Show a part of the bare panel."""
+        """Restore a part of the bare panel."""
         part(self.layer.canvas, rect)[...] = part(self._bare[kind], rect)
 
     def _draw_slots(self, view: ScreenView, slots: Iterable[int]) -> None:
-        """Draw what is in some slots, over bare ones."""
+        """Draw the contents of slots, which must be bare."""
         canvas = self.layer.canvas
         places, offset = LAYOUTS[view.kind].slots, self._offset
         stacks = []
@@ -208,7 +207,7 @@ class ScreenComposer:
         self._stacks.draw(canvas, stacks)
 
     def _draw_fire(self, view: ScreenView) -> list[Rect]:
-        """Draw a furnace's flame, which sinks, and arrow, which grows; returns where."""
+        """Draw a furnace's sinking flame and growing arrow, and return the rectangles touched."""
         canvas, layout = self.layer.canvas, LAYOUTS[view.kind]
         left, top = layout.left + self._offset, layout.top
         flame = Rect(left + FLAME_AT[0], top + FLAME_AT[1], FLAME[2], FLAME[3])
@@ -224,7 +223,7 @@ class ScreenComposer:
         return [flame, arrow]
 
     def _draw_moving(self, view: ScreenView) -> list[Rect]:
-        """Draw what goes with the cursor, and keep what it covers; returns where."""
+        """Draw what moves with the cursor, keep what it covers, and return where."""
         canvas, offset = self.layer.canvas, self._offset
         layout, (x, y) = LAYOUTS[view.kind], view.cursor
         lit = layout.slot_at(x, y)
@@ -242,11 +241,11 @@ class ScreenComposer:
         return [rect for rect, _ in self._covered]
 
     def _cover(self, rect: Rect) -> None:
-        """Keep what is in a rectangle, which is about to be drawn over."""
+        """Keep the pixels of a rectangle that is about to be drawn over."""
         self._covered.append((rect, part(self.layer.canvas, rect).copy()))
 
     def _uncover(self) -> list[Rect]:
-        """Take away what went with the cursor; returns where it was."""
+        """Restore the kept pixels, and return the rectangles touched."""
         rects = [rect for rect, _ in self._covered]
         while self._covered:
             rect, below = self._covered.pop()
@@ -259,7 +258,7 @@ def _cut(sheet: Rgba, x: int, y: int, width: int, height: int) -> Rgba:
 
 
 def _merged(rects: list[Rect]) -> list[Rect]:
-    """Few rectangles that cover the given ones: those that touch become one."""
+    """Merge rectangles that touch into larger ones."""
     merged: list[Rect] = []
     for rect in rects:
         for index, other in enumerate(merged):
@@ -274,24 +273,24 @@ def _merged(rects: list[Rect]) -> list[Rect]:
 
 
 # ------------------------------------------------------ the panels of the screens, with empty slots
-# What does not change while one is open.
+# What does not change while a screen is open.
 
 DIM_RGB, DIM_TOP, DIM_BOTTOM = 16, 0xC0, 0xD0
-"""The dark veil over the game behind a screen: its grey, and its opacity above and below."""
+"""The dark veil behind a screen: its grey, and its opacity at the top and at the bottom."""
 TITLES: dict[str, tuple[tuple[str, int, int], ...]] = {
     "inventory": (("Crafting", 97, 8),),
     "crafting_table": (("Crafting", 29, 6), ("Inventory", 8, 72)),
     "furnace": (("Furnace", 68, 6), ("Inventory", 8, 72)),
     "chest": (("Chest", 8, 6), ("Inventory", 8, 74)),
 }
-"""Texts by kind of screen, with their places on the panel."""
+"""Texts and their places on the panel, by kind of screen."""
 _CHEST_ROWS_HEIGHT, _CHEST_REST = 71, (126, 97)
-"""A chest's panel is the upper part of a sheet for six rows, then its part from a row on."""
+"""A chest's panel is the top of a sheet for six rows, then a part of it (first row, height)."""
 
 RECIPE_BUTTON = {"inventory": (104, 61), "crafting_table": (5, 34), "furnace": (20, 34)}
-"""Places of the recipe book's button, 20 x 18 pixels."""
+"""Place of the recipe book's button, 20 x 18 pixels, by kind of screen."""
 
-# Minecraft shows the player 30 pixels to a block, with the feet here.
+# Minecraft shows the player at 30 pixels per block, with the feet at this place.
 _FEET, _PLAYER_SCALE = (51, 75), 30 * 1.8 / 32
 # Front faces in a player's skin (x, y, width, height), and the place of each on the figure.
 _FIGURE = (
@@ -307,15 +306,15 @@ _EMPTY_SLOTS = ("helmet", "chestplate", "leggings", "boots")
 
 @lru_cache(maxsize=16)
 def bare_window(textures: Textures, kind: str, width: int) -> Rgba:
-    """A window with nothing but the veil and a screen's panel over it.
+    """Compose a window with nothing but the veil and a screen's panel.
 
     Args:
-        textures: With the sheets of `gui/container`.
+        textures: Source of the sheets below `gui/container`.
         kind: One of `LAYOUTS`.
-        width: Of the window, which shows the panel, or part of it, in its middle.
+        width: Width of the window; the panel is centred in it, and cut off if it is wider.
 
     Returns:
-        uint8 (360, width, 4), multiplied by coverage; nobody may change it.
+        uint8 (360, width, 4), multiplied by coverage; shared, so do not modify it.
     """
     window, layout = veil(width, WINDOW_HEIGHT), LAYOUTS[kind]
     left = layout.left + (width - WINDOW_WIDTH) // 2
@@ -337,11 +336,14 @@ def veil(width: int, height: int) -> Rgba:
 
 @lru_cache(maxsize=16)
 def panel(textures: Textures, kind: str) -> Rgba:
-    """A screen's panel, uint8 (height, width, 4), multiplied by coverage; nobody may change it.
+    """Compose a screen's panel.
 
     Args:
-        textures: With the sheets of `gui/container`.
+        textures: Source of the sheets below `gui/container`.
         kind: One of `LAYOUTS`.
+
+    Returns:
+        uint8 (height, width, 4), multiplied by coverage; shared, so do not modify it.
     """
     layout = LAYOUTS[kind]
     canvas = np.zeros((layout.height, layout.width, 4), np.uint8)
@@ -365,7 +367,7 @@ def panel(textures: Textures, kind: str) -> Rgba:
 
 
 def empty_slot(textures: Textures, kind: str, slot: int) -> Rgba | None:
-    """The picture that an empty slot for armour or a shield shows, uint8 (16, 16, 4)."""
+    """The picture in an empty slot for armour or a shield, uint8 (16, 16, 4); else None."""
     place = LAYOUTS[kind].slots[slot]
     if place.group == "armour":
         part = _EMPTY_SLOTS[slot - LAYOUTS[kind].group("armour").start]
@@ -391,14 +393,14 @@ def _draw_player(canvas: Rgba, skin: Rgba) -> None:
 # The item's icon, its count, and how worn it is.
 
 GLYPH = 8
-"""Pixels of a side of a letter's cell; the font has 16 cells in a row, by code."""
+"""Pixels per side of a letter's cell; the font has 16 cells per row, ordered by code."""
 SPACE = 4
-"""Pixels from one letter to the next where there is none."""
+"""Width of a blank in pixels."""
 WHITE, DARK_GREY = (255, 255, 255), (64, 64, 64)
 SHADOW = 0.25
 LARGEST_STACK = 64
 BAR_LENGTH = 13
-"""Pixels of the bar that shows the wear."""
+"""Length in pixels of the bar that shows a tool's wear."""
 
 _Key = TypeVar("_Key")
 _Sprite = TypeVar("_Sprite")
@@ -406,16 +408,16 @@ _Sprite = TypeVar("_Sprite")
 
 @lru_cache(maxsize=256)
 def text_picture(textures: Textures, text: str, colour: tuple[int, int, int], shadow: bool) -> Rgba:
-    """A line of text.
+    """Draw a line of text.
 
     Args:
-        textures: With the font.
+        textures: Source of the font.
         text: Letters below code 128.
         colour: RGB.
-        shadow: Whether it throws a shadow, one pixel down and to the right.
+        shadow: Whether to draw a shadow, one pixel down and to the right.
 
     Returns:
-        uint8 (9, w, 4) with the text's upper left corner in its own; nobody may change it.
+        uint8 (9, w, 4), with the text at its upper left corner; shared, so do not modify it.
     """
     mask = np.zeros((GLYPH + 1, GLYPH * len(text) + 1), bool)
     at = 0
@@ -432,7 +434,7 @@ def text_picture(textures: Textures, text: str, colour: tuple[int, int, int], sh
 
 @lru_cache(maxsize=256)
 def _glyph(textures: Textures, letter: str) -> tuple[NDArray[np.bool_], int]:
-    """The pixels (8, 8) of a letter, and how far on the next one is."""
+    """The pixels (8, 8) of a letter, and the distance to the next letter."""
     row, column = divmod(ord(letter), 16)
     font = textures.picture("font/ascii")
     cell = font[row * GLYPH :, column * GLYPH :][:GLYPH, :GLYPH, 3] > 127
@@ -441,7 +443,7 @@ def _glyph(textures: Textures, letter: str) -> tuple[NDArray[np.bool_], int]:
 
 
 class _Made(dict[_Key, _Sprite]):
-    """Sprites by what they show, each made when it is first asked for."""
+    """Sprites by what they show, each made on first use."""
 
     def __init__(self, make: Callable[[_Key], _Sprite]) -> None:
         self._make = make
@@ -455,7 +457,7 @@ class StackPictures:
     """Pictures of stacks, each made once."""
 
     def __init__(self, textures: Textures) -> None:
-        """Make the counts; icons are made when they are first shown."""
+        """Make all counts; icons are made when they are first shown."""
         self._textures = textures
         self._sprites = Sprites()
         self._icons, self._counts = _Made(self._make_icon), _Made(self._make_count)
@@ -468,11 +470,11 @@ class StackPictures:
 
         Args:
             canvas: See `window`.
-            placed: Of each the left column and the upper row of the 16 x 16 pixels of its slot, and
-                what is in it.
+            placed: For each slot, the left column and the upper row of its 16 x 16 pixels, and the
+                stack in it.
         """
         icons, counts = self._icons, self._counts
-        sprites: list[int] = []  # x, y and number of one after the other
+        sprites: list[int] = []  # x, y and number of each, one after the other
         for x, y, (item, quantity, damage) in placed:
             if not item or quantity <= 0:
                 continue
@@ -489,14 +491,14 @@ class StackPictures:
         return self._sprites.add(self._textures.icon(ITEMS[item].name))
 
     def _make_count(self, count: int) -> tuple[int, int]:
-        """The count's sprite and its width; it may be more than a stack that is picked up."""
+        """The count's sprite and its width; counts may exceed the size of a full stack."""
         picture = text_picture(self._textures, str(count), WHITE, shadow=True)
         return self._sprites.add(picture), picture.shape[1]
 
     def _make_bar(self, left: float) -> int:
-        """The bar of a tool of which the share `left` is left: green, yellow, red.
+        """Make the bar of a tool with the share `left` of its durability: green, yellow, red.
 
-        Java rounds the length's halves up, and the colour down.
+        As in Java, the length is rounded half up, and the colour down.
         """
         bar = np.zeros((2, BAR_LENGTH, 4), np.uint8)
         bar[..., 3] = 255
@@ -506,17 +508,17 @@ class StackPictures:
 
 
 # ----------------------------------------------------------------------------- the heads-up display
-# Hotbar, hearts and hunger, of which only what changes is drawn again.
+# Hotbar, hearts and hunger; only what changes is drawn again.
 #
-# Everything is laid out as Minecraft does in its window at GUI scale 1. Only the crosshair is not
-# averaged, but drawn in a frame's own pixels: it would vanish.
+# The layout is that of Minecraft's window at GUI scale 1. Only the crosshair is drawn in the
+# frame's own pixels instead: averaged, it would vanish.
 
 SLOT_STEP = 20
 BAR_WIDTH, BAR_HEIGHT = 182, 22
 # Upper edges, counted from the bottom of the window.
 STATUS_UP, EXPERIENCE_UP = 39, 29
 STATUS_STEP, STATUS_COUNT, STATUS_SIZE = 8, 10, 9
-# Everything lies in a strip this high at the bottom, and a little wider than the bar.
+# The display is a strip of this height at the bottom, a little wider than the bar.
 STRIP_HEIGHT, STRIP_MARGIN = 40, 2
 CROSSHAIR_REACH = 4
 
@@ -532,7 +534,7 @@ class HudState(NamedTuple):
     """What the display shows; equal states give equal displays.
 
     Attributes:
-        stacks: What is in each slot of the hotbar.
+        stacks: Contents of each slot of the hotbar.
         selected: Hotbar slot in hand.
         health: 0..20, rounded up to whole points.
         food: 0..20.
@@ -548,8 +550,8 @@ class Hud:
     """Composes the display for one frame size.
 
     Attributes:
-        layer: The display as it is now.
-        crosshair: uint32 (n,), pixel numbers of the crosshair.
+        layer: The current display.
+        crosshair: uint32 (n,), indices of the crosshair's pixels.
     """
 
     def __init__(
@@ -563,9 +565,9 @@ class Hud:
         """Prepare an empty display.
 
         Args:
-            sampling: What is drawn. A window narrower than the display shows its middle.
-            rows: Of the window's height to what is drawn.
-            columns: Of its width to what is drawn.
+            sampling: Which pixels are drawn. A window narrower than the display shows its middle.
+            rows: Reduction of the window's height to the drawn rows.
+            columns: Reduction of its width to the drawn columns.
             textures: Pictures of the display.
             stacks: Pictures of stacks.
         """
@@ -602,7 +604,7 @@ class Hud:
             self._draw_hotbar(state)
 
     def _draw_status(self, area: Rect, icons: list[Rgba], points: int) -> None:
-        """Draw ten hearts, from left to right, or ten of hunger, from right to left."""
+        """Draw ten hearts from left to right, or ten hunger icons from right to left."""
         canvas = self.layer.canvas
         canvas[area.y : area.y + area.height, area.x : area.x + area.width] = 0
         for index in range(STATUS_COUNT):
@@ -626,11 +628,11 @@ class Hud:
 
 @render_kernel
 def invert(frame: Bytes, pixels: Words) -> None:
-    """Turn pixels into their negative, as Minecraft draws its crosshair.
+    """Invert the colours of pixels, which is how Minecraft draws its crosshair.
 
     Args:
         frame: uint8 (H * W * 3,).
-        pixels: uint32 (n,), pixel numbers.
+        pixels: uint32 (n,), indices of pixels.
     """
     for k in range(len(pixels)):
         pixel = pixels[k] * uint32(3)
@@ -640,7 +642,7 @@ def invert(frame: Bytes, pixels: Words) -> None:
 
 
 def _crosshair(width: int, height: int, window: int) -> NDArray[np.bool_]:
-    """Where the crosshair is in a picture, bool (height, width): at least three pixels a side."""
+    """Mask of the crosshair in a picture, bool (height, width): at least three pixels a side."""
     mask = np.zeros((height, width), bool)
     thick = max(1, height // WINDOW_HEIGHT)
     reach_x = max(1, round(CROSSHAIR_REACH * width / window))

@@ -1,4 +1,4 @@
-"""The arm or the item in hand, drawn once per item and swing pose, then reused."""
+"""The arm or the item in hand, drawn once per item and swing pose; and the rays of drawn pixels."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ from rllib_minestudio.env.voxel.render.texels import FACE_SHADE
 from rllib_minestudio.env.voxel.render.textures import Textures
 from rllib_minestudio.env.voxel.render.window import Rgba, Sampling
 
-# Rays per pixel and axis while pixels are large.
+# Windows with fewer rows than this get this many rays per pixel and axis.
 SMALL_FRAME, SMALL_FRAME_RAYS = 300, 2
-# A hand that reaches closer than this to the eye may cover any part of the frame.
+# A hand that comes closer than this to the eye, in blocks, may cover any part of the frame.
 NEAREST = 0.02
 HANDS_KEPT = 64
 ARM, FLAT, BLOCK = range(3)
-"""What is seen: the bare arm, a flat picture or a block."""
+"""Kinds of hand: the bare arm, a flat picture or a block."""
 _SHADES = np.array(FACE_SHADE, np.float32)
-# The arm in the player's skin: the places (x, y, width, height) of its faces in the order of
-# `texels`. The arm's own y runs from the shoulder to the hand.
+# Places (x, y, width, height) of the arm's faces in the player's skin, in the order of `texels`.
+# The arm's own y runs from the shoulder to the hand.
 _ARM_FACES = (
     (48, 20, 4, 12),
     (40, 20, 4, 12),
@@ -63,11 +63,11 @@ _ARM_FACES = (
 class Hand(NamedTuple):
     """A hand over a frame, in full light.
 
-    A frame's pixel p becomes `colour * light + p * keep / 255`.
+    A pixel p of the frame becomes `colour * light + p * keep / 255`.
 
     Attributes:
-        top: First row that it covers.
-        left: First column.
+        top: First row that the hand covers.
+        left: First column that it covers.
         colour: uint8 (rows, columns * 3), RGB multiplied by coverage.
         keep: uint8 (rows, columns * 3), 255 - coverage, once per channel.
     """
@@ -83,10 +83,10 @@ class _View(NamedTuple):
 
     Attributes:
         inverse: See `to_space_of`.
-        left: First column drawn that it may cover.
-        right: The column behind the last.
+        left: First drawn column that the hand may cover.
+        right: The column after the last.
         top: First row.
-        bottom: The row behind the last.
+        bottom: The row after the last.
     """
 
     inverse: Floats
@@ -100,15 +100,9 @@ class _View(NamedTuple):
 def blend_hand(
     frame: Bytes, top: int, left: int, colour: Bytes, keep: Bytes, light: Floats
 ) -> None:
-    """Blend a hand into a frame.
+    """Blend a `Hand` into a frame, uint8 (H, W * 3).
 
-    Args:
-        frame: uint8 (H, W * 3).
-        top: See `Hand`, as for the next three.
-        left: Likewise.
-        colour: Likewise.
-        keep: Likewise.
-        light: float32 (3,), light on the hand's red, green and blue, 0..1.
+    `light`, float32 (3,), is the light on the hand's red, green and blue, 0..1.
     """
     lights = np.empty(colour.shape[1], np.float32)
     for at in range(len(lights)):
@@ -130,7 +124,7 @@ class Hands:
         """Prepare the rays and the poses.
 
         Args:
-            sampling: What is drawn.
+            sampling: Which pixels are drawn.
             tan_x: Half the width of the view one block ahead.
             tan_y: Half its height.
             textures: Pictures of items.
@@ -151,7 +145,7 @@ class Hands:
             self.of(item, 0.0)  # loads the kernels
 
     def of(self, item: str, swing: float) -> Hand:
-        """The hand as it lies over the frame.
+        """Return the hand to blend over a frame.
 
         Args:
             item: Name of the item in hand; empty for the bare arm.
@@ -178,14 +172,14 @@ class Hands:
             boxes = self._textures.shape(item) if item else boxes_of("cube")
             faces = np.stack(self._textures.item_faces(item)) if item else self._arm
             trace_boxes(inverse, True, *rays, boxes, faces, _SHADES, picture)
-        # It is empty where the view is too narrow for the hand, so the shape is spelt out.
+        # The picture is empty if the view is too narrow for the hand, so no -1 in the shape.
         colour = picture[..., :3].reshape(bottom - top, 3 * (right - left))
         return Hand(top, left, colour, np.repeat(255 - picture[..., 3], 3, axis=1))
 
 
 @lru_cache(maxsize=512)
 def _view(kind: int, swing: float, sampling: Sampling, tan_x: float, tan_y: float) -> _View:
-    """How the hand is seen; arguments as those of `Hands` and `Hands.of`."""
+    """How the hand is seen; arguments as in `Hands` and `Hands.of`."""
     pose = arm_pose(swing) if kind == ARM else item_pose(swing, kind == FLAT)
     return _View(to_space_of(pose), *_bounds(pose, sampling, tan_x, tan_y))
 
@@ -193,7 +187,7 @@ def _view(kind: int, swing: float, sampling: Sampling, tan_x: float, tan_y: floa
 def _bounds(
     pose: Matrix, sampling: Sampling, tan_x: float, tan_y: float
 ) -> tuple[int, int, int, int]:
-    """The pixels drawn (left, right, top, bottom; ends excluded) that a unit cube may cover."""
+    """The drawn pixels (left, right, top, bottom; ends excluded) that a unit cube may cover."""
     corners = np.stack(np.meshgrid([0, 1], [0, 1], [0, 1], [1]), -1).reshape(-1, 4) @ pose.T
     depth = -corners[:, 2]
     if depth.min() < NEAREST:
@@ -208,7 +202,7 @@ def _bounds(
 
 
 def _arm_faces(skin: Rgba) -> Rgba:
-    """Faces of the arm's unit cube, uint8 (6, 16, 16, 4), of a player's skin."""
+    """Cut the faces of the arm's unit cube, uint8 (6, 16, 16, 4), out of a player's skin."""
     faces = []
     for x, y, width, height in _ARM_FACES:
         columns, rows = x + np.arange(16) * width // 16, y + np.arange(16) * height // 16
@@ -223,17 +217,17 @@ def _arm_faces(skin: Rgba) -> Rgba:
 # (view space: x right, y up, z towards the viewer, in blocks) with the display settings of handheld
 # items (turn -90 about y, 25 about z, scale 0.68) and of blocks (turn 45, scale 0.4).
 
-# Minecraft holds items at (0.56, -0.52, -0.72), where the tip of a sword is out of the picture; a
-# little further away the whole blade is seen.
+# Minecraft holds items at (0.56, -0.52, -0.72), which puts the tip of a sword outside the picture.
+# A little further away, the whole blade is visible.
 ITEM_PLACE = (0.58, -0.52, -0.92)
 
 
 def item_pose(swing: float, is_flat: bool) -> Matrix:
-    """From the unit cube of an item in hand to view space.
+    """Return the matrix from the unit cube of an item in hand to view space.
 
     Args:
         swing: Progress of the arm's swing, 0..1.
-        is_flat: Whether the item is a picture and not a block.
+        is_flat: Whether the item is a flat picture, not a block.
     """
     strong = math.sin(math.sqrt(swing) * math.pi)
     late = math.sin(swing * swing * math.pi)
@@ -254,7 +248,7 @@ def item_pose(swing: float, is_flat: bool) -> Matrix:
 
 
 def arm_pose(swing: float) -> Matrix:
-    """From the bare arm's unit cube (y from the shoulder to the hand) to view space.
+    """Return the matrix from the bare arm's unit cube (y from shoulder to hand) to view space.
 
     Args:
         swing: Progress of the arm's swing, 0..1.
@@ -281,23 +275,22 @@ def arm_pose(swing: float) -> Matrix:
 
 
 # ----------------------------------------------------- a flat picture one texel thick, seen by rays
-# A tool or an apple in the hand.
-#
-# It stands in the middle of the unit cube, across z, with its rows running down y. A ray enters it
-# by the front, the back or a rim, and goes on from texel to texel until one is opaque.
+# A tool or an apple in the hand: in the middle of the unit cube, across z, with its rows running
+# down y. A ray enters it through the front, the back or a rim, and passes from texel to texel until
+# one is opaque.
 
 RIM_SHADE, FRONT_SHADE = 0.72, 0.95
 HALF_TEXEL = 0.5 / 16
 """Half the thickness."""
 NEAREST_SPRITE = 1e-3
-"""What is closer to the eye, in blocks ahead of it, is not seen."""
+"""Nothing closer to the eye than this, in blocks ahead of it, is drawn."""
 
 
 @render_kernel
 def _span(
     x: float, y: float, z: float, dx: float, dy: float, dz: float
 ) -> tuple[float, float, bool]:
-    """Where a ray enters and leaves the picture, and whether by its front or back."""
+    """Where a ray enters and leaves the picture, and whether it enters by the front or back."""
     near, far = float32(0.5 - HALF_TEXEL), float32(0.5 + HALF_TEXEL)
     in_z, out_z = crossing(near, far, z, float32(1) / dz)
     in_x, out_x = crossing(float32(0), float32(1), x, float32(1) / dx)
@@ -313,7 +306,8 @@ def _first_texel(
 ) -> tuple[int, int, bool]:
     """Row and column of the first opaque texel that a ray meets, and whether it enters there.
 
-    It goes from texel to texel, after Amanatides and Woo (1987). The row is -1 if there is none.
+    The ray is followed from texel to texel, after Amanatides and Woo (1987). The row is -1 if there
+    is no such texel.
     """
     # Rows run downwards.
     u = (x + dx * enter) * float32(16)
@@ -346,15 +340,10 @@ def _first_texel(
 def trace_sprite(
     inverse: Floats, columns: Floats, rows: Floats, per_pixel: int, sprite: Rgba, picture: Rgba
 ) -> None:
-    """Draw a picture, seen in perspective.
+    """Draw a flat picture, `sprite`, in perspective.
 
-    Args:
-        inverse: As of `block_rays.trace_boxes`, like the next three.
-        columns: Likewise.
-        rows: Likewise.
-        per_pixel: Likewise.
-        sprite: uint8 (16, 16, 4), not multiplied by alpha.
-        picture: uint8 (h, w, 4) to draw on, multiplied by coverage; it is overwritten.
+    It is uint8 (16, 16, 4), not multiplied by alpha; the other arguments are those of
+    `block_rays.trace_boxes`.
     """
     share = float32(1) / float32(per_pixel * per_pixel)
     x, y, z = inverse[0, 3], inverse[1, 3], inverse[2, 3]
@@ -382,22 +371,22 @@ def trace_sprite(
 
 
 # ---------------------- where the rays of the pixels that are drawn pass, as arrays for the kernels
-# Kernels number columns and rows of what is drawn; places on the screen are counted in pixels of
-# the window that these are part of (see `sampling`).
+# Kernels number the columns and rows that are drawn; places on the screen are counted in pixels of
+# the whole window (see `window.Sampling`).
 
 
 class PixelRays(NamedTuple):
-    """The rays of the pixels drawn.
+    """The rays of the drawn pixels.
 
-    Python hands kernels the arrays one by one: numba takes 5 µs to unpack a tuple of arrays.
+    Python passes the arrays to kernels one by one: numba takes 5 µs to unpack a tuple of arrays.
 
     Attributes:
         across: float32 (width + TILE - 1,), how far to the right each column's rays pass on the
-            plane one block ahead; the last are those beyond the frame that a tile reaches.
+            plane one block ahead; the last are beyond the frame, where a tile may reach.
         upward: float32 (height + TILE - 1,), how far up each row's rays pass.
-        columns_before: int32 (window's width + 1,), how many of the columns drawn lie to the left
-            of one of the window.
-        rows_before: int32 (window's height + 1,), how many of the rows drawn lie above one.
+        columns_before: int32 (window's width + 1,), number of drawn columns to the left of each
+            column of the window.
+        rows_before: int32 (window's height + 1,), number of drawn rows above each row of it.
     """
 
     across: Floats
@@ -407,7 +396,7 @@ class PixelRays(NamedTuple):
 
 
 def pixel_rays(sampling: Sampling, camera: Camera) -> PixelRays:
-    """The rays of what is drawn, for a camera of the window's size."""
+    """Compute the rays of the drawn pixels, for a camera of the window's size."""
     width, height = sampling.window
     step_x, step_y = camera.vector[STEP_X], camera.vector[STEP_Y]
     return PixelRays(
@@ -419,6 +408,6 @@ def pixel_rays(sampling: Sampling, camera: Camera) -> PixelRays:
 
 
 def _middles(pixels: NDArray[np.int64], size: int) -> Floats:
-    """The middle of each pixel of a line, counted from the line's own; and some beyond its end."""
+    """Middles of a line's pixels, and of some beyond its end, relative to the line's middle."""
     beyond = pixels[-1] + 1 + np.arange(TILE - 1)
     return (np.concatenate([pixels, beyond]) + 0.5 - size / 2).astype(np.float32)

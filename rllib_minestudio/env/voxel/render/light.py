@@ -1,4 +1,4 @@
-"""Light: what a ray shows where it ends, and the colours of the sky and of the hour."""
+"""Light: the shading of hits, the colours of sky and hour, and the sun, moon and stars."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def is_hit(i: int, s: Floats, n: Ints) -> bool:
 
 @render_kernel
 def hits_any(s: Floats, n: Ints) -> bool:
-    """Whether one of the rays has. Nearly half the tiles of a view over plains are sky alone."""
+    """Whether any ray is a hit; nearly half the tiles of a view over plains show sky alone."""
     hits = int32(0)
     for i in range(LANES):
         hits |= int32(1) if is_hit(i, s, n) else int32(0)
@@ -100,7 +100,7 @@ def hits_any(s: Floats, n: Ints) -> bool:
 
 @render_kernel
 def show_sky(camera: Floats, s: Floats, n: Ints) -> None:
-    """Sky of each ray as three integer channels, and its depth."""
+    """Write the sky of each ray as three integer channels, and its depth."""
     for i in range(LANES):
         r, g, b = _sky_colour(camera, i, s)
         s[DEPTH + i] = SKY_DEPTH
@@ -109,7 +109,7 @@ def show_sky(camera: Floats, s: Floats, n: Ints) -> None:
 
 @render_kernel
 def _sky_colour(camera: Floats, i: int, s: Floats) -> tuple[float, float, float]:
-    """Where a ray would show the sky: what it looks like, and blocks far away in the fog."""
+    """Colour of the sky along a ray, into which the fog fades distant blocks."""
     hr, hg, hb = camera[HORIZON], camera[HORIZON + 1], camera[HORIZON + 2]
     zr, zg, zb = camera[ZENITH] - hr, camera[ZENITH + 1] - hg, camera[ZENITH + 2] - hb
     up = min(max(s[DIR_Y + i] * s[T_MAX + i] * (SKY_GRADIENT / camera[VIEW]), ZERO), ONE)
@@ -118,7 +118,7 @@ def _sky_colour(camera: Floats, i: int, s: Floats) -> tuple[float, float, float]
 
 @render_kernel
 def locate_hits(camera: Floats, s: Floats, n: Ints) -> None:
-    """Find the face each ray enters its last block by, the point on it, depth and fog."""
+    """Find the face by which each ray enters its last block, the point on it, depth and fog."""
     x0 = camera[EYE_X] + float32(CENTRE)
     y0 = camera[EYE_Y]
     z0 = camera[EYE_Z] + float32(CENTRE)
@@ -148,7 +148,7 @@ def locate_hits(camera: Floats, s: Floats, n: Ints) -> None:
 
 @render_kernel
 def _step_out(index: int, face: int) -> int:
-    """Index of the cell before a face."""
+    """Index of the cell in front of a face."""
     axis = face >> int32(1)
     toward = int32(1) - int32((face & int32(1)) << int32(1))
     none = int32(0)
@@ -162,7 +162,7 @@ def _step_out(index: int, face: int) -> int:
 
 @render_kernel
 def _other_face(camera: Floats, i: int, s: Floats, n: Ints) -> int:
-    """The face, not of the axis chosen, whose crossing is nearest to where the ray ended."""
+    """The face, across another axis than the chosen one, that is nearest to the ray's end."""
     chosen = n[FACE + i] >> 1
     best, nearest = n[FACE + i], SKY_DEPTH
     for axis in range(3):
@@ -177,11 +177,11 @@ def _other_face(camera: Floats, i: int, s: Floats, n: Ints) -> int:
 
 @render_kernel
 def find_fronts(camera: Floats, box: Shorts, s: Floats, n: Ints) -> None:
-    """Find the cell before each face, which is where its light comes from.
+    """Find the cell in front of each face, which is where its light comes from.
 
-    A ray that passes within the nudge of an edge may enter the block behind the edge by a face
-    that another block covers; unless corrected to its neighbour, that face would show as a speck.
-    The box field, 0 in a block, tells whether one does: the ray has just read it there.
+    A ray that passes within `NUDGE` of an edge may enter the block behind the edge by a face that
+    another block covers. That face would show as a speck, so it is replaced by its neighbour. The
+    box field, 0 in a block, tells whether a face is covered: the ray has just read it there.
     """
     covered = int32(0)
     for i in range(LANES):
@@ -209,7 +209,7 @@ def _mip_level(t: float, depth: float) -> tuple[float, int]:
 
 @render_kernel
 def choose_texels(camera: Floats, blocks: Shorts, s: Floats, n: Ints) -> None:
-    """Find the texel of each hit, and the column of the cell before it."""
+    """Find the texel of each hit, and the column of the cell in front of it."""
     mip_depth = camera[MIP_DEPTH]
     for i in range(LANES):
         n[TEXEL + i] = int32(blocks[uint32(n[BLOCK_INDEX + i])])
@@ -228,9 +228,9 @@ def choose_texels(camera: Floats, blocks: Shorts, s: Floats, n: Ints) -> None:
 
 @render_kernel
 def are_covered(top: Bytes, n: Ints) -> bool:
-    """Whether any of the cells before the faces lies below its column's highest block.
+    """Whether any cell in front of a face is below its column's highest block.
 
-    Most tiles are in the open, which is worth a short cut.
+    Most tiles are in the open, which is worth a shortcut.
 
     Args:
         top: uint8 (65536,), highest block of each column.
@@ -246,7 +246,7 @@ def are_covered(top: Bytes, n: Ints) -> bool:
 
 @render_kernel
 def light_fully(camera: Floats, s: Floats) -> None:
-    """Let the light of the open sky fall on all faces."""
+    """Light all faces by the open sky."""
     r, g, b = camera[FULL_LIGHT], camera[FULL_LIGHT + 1], camera[FULL_LIGHT + 2]
     for i in range(LANES):
         s[LIGHT_R + i] = r
@@ -256,18 +256,18 @@ def light_fully(camera: Floats, s: Floats) -> None:
 
 @render_kernel
 def light_by_cells(camera: Floats, light: Bytes, s: Floats, n: Ints) -> None:
-    """Find the light that falls on each face: that of the cell before it.
+    """Light each face by the cell in front of it.
 
     Args:
         camera: float32 (CAMERA_SIZE,).
-        light: uint8 (2**23,), level of the sky's light.
+        light: uint8 (2**23,), level of sky light.
         s: Float scratch.
         n: Integer scratch.
     """
     for i in range(LANES):
         n[LEVEL + i] = int32(light[uint32(n[FRONT + i])])
     for i in range(LANES):
-        # The cell above the highest layer would be the lowest one.
+        # The index of the cell above the highest layer wraps around to the lowest one.
         is_above = (n[FACE + i] == int32(2)) & (int32(s[CELL_Y + i]) == TOP_LAYER)
         level = int32(LEVELS - 1) if is_above else n[LEVEL + i]
         colour = uint32(LIGHT + 3 * level)
@@ -278,7 +278,7 @@ def light_by_cells(camera: Floats, light: Bytes, s: Floats, n: Ints) -> None:
 
 @render_kernel
 def shade_hits(camera: Floats, atlas: Words, s: Floats, n: Ints) -> None:
-    """Texel, light, fog and sky of each ray, as three integer channels."""
+    """Combine texel, light, fog and sky of each ray into three integer channels."""
     for i in range(LANES):
         n[TEXEL + i] = int32(atlas[uint32(n[TEXEL + i])])
     for i in range(LANES):
@@ -295,22 +295,21 @@ def shade_hits(camera: Floats, atlas: Words, s: Floats, n: Ints) -> None:
 
 
 # ----------------------------------------- how bright the sky's light is, by its level and the hour
-# Minecraft 1.16.5's light map.
-#
-# The game makes a colour for each level of light, 0 to 15, and multiplies textures by it
-# (`LightTexture`). The light of torches and the like is not simulated, so only the sky's counts.
+# Minecraft 1.16.5's light map: the game computes a colour for each level of light, 0 to 15, and
+# multiplies textures by it (`LightTexture`). The light of torches and the like is not simulated, so
+# only the sky's counts.
 
-# Twice on its way, a colour goes this far towards a light grey, so that nothing is quite black.
+# Each colour is moved this far towards a light grey, twice, so that nothing is quite black.
 GREY, TOWARDS_GREY = 0.75, 0.04
-# How far the night's blue goes towards white.
+# How far the night's blue is moved towards white.
 TOWARDS_WHITE = 0.35
 
 
 def daylight(sun_angle: float) -> float:
-    """What the hour leaves of the sun's light: 0.2 at night, 1 by day (`getSunBrightness`).
+    """Share of the sun's light at an hour: 0.2 at night, 1 by day (`getSunBrightness`).
 
     Args:
-        sun_angle: Radians from the zenith, see `sky.sun_angle`.
+        sun_angle: Radians from the zenith, see the function `sun_angle`.
     """
     darkness = min(max(1 - (math.cos(sun_angle) * 2 + 0.2), 0.0), 1.0)
     return (1 - darkness) * 0.8 + 0.2
@@ -326,9 +325,9 @@ def light_map(sun_angle: float, gamma: float) -> NDArray[np.float32]:
     """Factors on red, green and blue at each level of the sky's light.
 
     Args:
-        sun_angle: Radians from the zenith, see `sky.sun_angle`.
-        gamma: How far a colour goes from itself (0) towards its gamma-corrected self (1). Beyond 1
-            it overshoots and is cut to what can be shown, as in the game.
+        sun_angle: Radians from the zenith, see the function `sun_angle`.
+        gamma: 0 leaves colours as they are, 1 corrects them fully. Beyond 1 they overshoot and are
+            clipped, as in the game.
 
     Returns:
         float32 (16, 3), 0 to 1, in steps of 1/255: the game keeps them in a texture.
@@ -349,12 +348,10 @@ def _towards(
 
 
 # ------------------------------------------------------------------------------ colours of the hour
-# Fog and sky from the time of day.
-#
 # The formulas are Minecraft 1.16's (as documented on minecraft.wiki, "Daylight cycle" and "Light"):
-# the sun's angle runs a little unevenly, and everything else follows from its cosine.
+# the sun's angle advances a little unevenly, and everything else follows from its cosine.
 
-# Finest time step that changes colours; lets a renderer keep them for a while.
+# Colours change in steps of this many ticks, so that a renderer can reuse them.
 SKY_STEP_TICKS = 20
 
 Colour = tuple[float, float, float]
@@ -364,7 +361,7 @@ SUNSET: Colour = (232.0, 132.0, 62.0)
 
 
 class Sky(NamedTuple):
-    """Everything the hour decides.
+    """Everything that depends on the time of day.
 
     Attributes:
         sun_angle: Radians from the zenith, growing after noon; pi at midnight.
@@ -402,7 +399,7 @@ def sun_angle(daytime: float) -> float:
 
 
 def sky_at(daytime: float) -> Sky:
-    """Colours at a time of day.
+    """Compute the sky at a time of day.
 
     Args:
         daytime: Ticks since sunrise; any number, taken modulo a day.
@@ -410,7 +407,7 @@ def sky_at(daytime: float) -> Sky:
     angle = sun_angle(daytime)
     height = math.cos(angle)
     day = _clamp(height * 2 + 0.5)
-    # 1 while the sun touches the horizon, 0 at day and night.
+    # 1 while the sun is on the horizon, 0 by day and at night.
     dusk = _clamp(1 - abs(height) / 0.35)
     fog = (day * 0.94 + 0.06, day * 0.94 + 0.06, day * 0.91 + 0.09)
     horizon = (DAY_HORIZON[0] * fog[0], DAY_HORIZON[1] * fog[1], DAY_HORIZON[2] * fog[2])
@@ -441,7 +438,7 @@ MOON_LIGHT, MOON_DARK = (222, 227, 240), (176, 182, 200)
 MOON_SPOTS = 0x0000_1830_0240_6000  # one bit per square, row by row
 STAR_COUNT = 400
 STAR_SIZE = 0.004
-# Even where a pixel is much larger than a star, some of its light remains.
+# Even where a pixel is much larger than a star, this share of the star's light remains.
 FAINTEST_STAR = 0.3
 
 
@@ -470,7 +467,7 @@ def _project(
 
 @render_kernel
 def _cut(place: float, size: int) -> int:
-    """The pixel at a place, cut to 0..size."""
+    """The pixel at a place, clipped to 0..size."""
     return min(max(int64(place), 0), size)
 
 
@@ -522,11 +519,11 @@ def render_celestial(
 
     Args:
         camera: float32 (CAMERA_SIZE,).
-        across: See `pixel_rays.PixelRays`, as for the next three.
-        upward: Likewise.
-        columns_before: Likewise.
-        rows_before: Likewise.
-        angle: The sun's angle from the zenith, see `sky.Sky`.
+        across: See `hand.PixelRays`.
+        upward: See `hand.PixelRays`.
+        columns_before: See `hand.PixelRays`.
+        rows_before: See `hand.PixelRays`.
+        angle: The sun's angle from the zenith, see `Sky`.
         star_light: Brightness of the stars, 0..1.
         stars: See `star_directions`.
         frame: uint8 (h * w * 3,), drawn into.

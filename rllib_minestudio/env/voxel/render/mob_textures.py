@@ -1,12 +1,12 @@
-"""Which pixels of Minecraft's sheets of a mob are on which face of our models.
+"""Which pixels of Minecraft's mob sheets appear on which face of our models.
 
-Minecraft unwraps a box of w x h x d pixels at (u, v) of its sheet: its top and bottom side by side
-in d rows, and below them, in h rows, right side, front, left side and back. Bodies of quadrupeds
-are boxes that stand on their hindquarters: what is unwrapped as their front is the belly.
+Minecraft unwraps a box of w x h x d pixels at (u, v) of its sheet: top and bottom side by side in d
+rows, and below them, in h rows, right side, front, left side and back. The bodies of quadrupeds are
+unwrapped as if they stood on their hindquarters: the front of the box is the belly.
 
-Faces of our boxes as in `texels`, of a mob that looks south, as the kernels read them: columns run
-eastwards (on the sides southwards, from tail to head), rows downwards (on top and bottom from tail
-to head). So what is seen from the east or the north is mirrored.
+Our faces are those of `texels`, for a mob that looks south. As the kernels read them, columns run
+eastwards (on the sides southwards, from tail to head) and rows downwards (on top and bottom from
+tail to head), so faces seen from the east or the north are mirrored.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class SheetBox(NamedTuple):
     Attributes:
         sheet: Name of the sheet below `entity/`.
         u: Left edge of the unwrapped box.
-        v: Its upper edge.
-        width: Of the box in pixels.
-        height: Of the box.
-        depth: Of the box; 0 for a flat patch that all faces show.
+        v: Upper edge of the unwrapped box.
+        width: Width of the box in pixels.
+        height: Height of the box.
+        depth: Depth of the box; 0 for a flat patch that all faces show.
         is_lying: Whether the box lies on its front.
     """
 
@@ -57,7 +57,7 @@ class SheetBox(NamedTuple):
 PARTS: dict[tuple[str, str], SheetBox] = {
     ("cow", "body"): SheetBox("cow/cow", 18, 4, 12, 18, 10, True),
     ("cow", "head"): SheetBox("cow/cow", 0, 0, 8, 8, 6),
-    # Minecraft's cow has its muzzle painted on its face; our model has a box there.
+    # The muzzle of Minecraft's cow is painted on its face; our model has a box for it.
     ("cow", "muzzle"): SheetBox("cow/cow", 7, 11, 6, 3, 0),
     ("cow", "leg"): SheetBox("cow/cow", 0, 16, 4, 12, 4),
     ("cow", "horn"): SheetBox("cow/cow", 22, 0, 1, 3, 1),
@@ -71,13 +71,13 @@ PARTS: dict[tuple[str, str], SheetBox] = {
     ("pig", "snout"): SheetBox("pig/pig", 16, 16, 4, 3, 1),
     ("pig", "leg"): SheetBox("pig/pig", 0, 16, 4, 6, 4),
 }
-"""Where each part of `models.MOB_MODELS` is."""
+"""Place of each part of `models.MOB_MODELS` on its sheet."""
 SHEEP_SLEEVE = SheetBox("sheep/sheep_fur", 0, 16, 4, 6, 4)
 """The wool on the upper half of a sheep's leg."""
 
 
 def sheet_pixels(part: SheetBox, face: int) -> tuple[Pixels, Pixels]:
-    """Which pixels of the sheet a face shows.
+    """Return the pixels of the sheet that a face shows.
 
     Args:
         part: The box.
@@ -121,10 +121,10 @@ def _rectangle(part: SheetBox, face: int) -> tuple[int, int, int, int]:
 
 
 def mob_face(textures: Textures, mob: str, part: str, face: int) -> Picture:
-    """One face of one body part, unshaded.
+    """Return one face of a body part, unshaded.
 
     Args:
-        textures: With the sheets.
+        textures: Source of the sheets.
         mob: Name of the mob.
         part: Name of the part, see `models.MOB_MODELS`.
         face: One of the faces of `texels`.

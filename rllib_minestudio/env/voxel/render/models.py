@@ -1,7 +1,7 @@
-"""Shapes: mobs and dropped items as textured boxes, in the arrays the entity kernel reads.
+"""Mobs and dropped items as textured boxes, in the arrays that the kernels in `boxes` read.
 
 Lengths are in pixels of 1/16 block, with +z ahead, +y up and the origin between the feet, and
-follow the proportions of Minecraft's models. `build_models` turns them into blocks.
+follow the proportions of Minecraft's models. `build_models` converts them to blocks.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Box:
     """One box of a model.
 
     Attributes:
-        part: Name of the body part; the painter goes by it.
+        part: Name of the body part, by which its texture is found.
         low: Lowest corner (x, y, z) in pixels.
         high: Highest corner.
         swing: +1 or -1 for legs, which swing about their upper end in opposite phases.
@@ -97,7 +97,7 @@ MOB_MODELS: dict[str, list[Box]] = {
 }
 # Stands in for a mob that has no model yet.
 UNKNOWN_MOB = [Box("body", (-5, 0, -5), (5, 16, 5))]
-# Dropped things are a quarter block large (items a little more, being flat).
+# A dropped block is a quarter of a block in size; other items, being flat, a little more.
 BLOCK_ITEM = Box("block", (-2, 0, -2), (2, 4, 2))
 FULL_BLOCK = Box("block", (-8, 0, -8), (8, 16, 8))
 FLAT_ITEM = Box("sprite", (-3.5, 0, -0.25), (3.5, 7, 0.25))
@@ -112,9 +112,9 @@ class Models:
         textures: int32 (boxes, 6), where each face's texture starts in `atlas`.
         first_box: int32 (models + 1); model m has the boxes `first_box[m]:first_box[m + 1]`.
         atlas: uint32, flat.
-        mob: int32 by kind of mob: its model.
-        item: int32 by item id: the model of the dropped item.
-        block: int32 by block id: the model of the falling block.
+        mob: int32, the model of each kind of mob.
+        item: int32, the model of the dropped item, by item id.
+        block: int32, the model of the falling block, by block id.
     """
 
     boxes: NDArray[np.float32]
@@ -127,7 +127,7 @@ class Models:
 
 
 class _Builder:
-    """Collects models; its atlas begins with that of the blocks."""
+    """A collector of models, whose atlas begins with that of the blocks."""
 
     def __init__(self, block_atlas: Texture) -> None:
         self.boxes: list[list[float]] = []
@@ -137,13 +137,13 @@ class _Builder:
         self._words = len(block_atlas)
 
     def add_page(self, page: Texture) -> int:
-        """Add a texture and returns where it starts."""
+        """Add a texture and return where it starts."""
         self.pages.append(page)
         self._words += len(page)
         return self._words - len(page)
 
     def add_box(self, box: Box, faces: Sequence[int]) -> None:
-        """Add a box, whose six textures start at `faces`."""
+        """Add a box whose six textures start at `faces`."""
         pivot_y, pivot_z = box.high[1], (box.low[2] + box.high[2]) / 2
         lengths = [value * PIXEL for value in (*box.low, *box.high)]
         self.boxes.append([*lengths, box.swing, pivot_y * PIXEL, pivot_z * PIXEL])
@@ -223,8 +223,8 @@ def build_models(
 # ----------------------------------------------- from mobs, items and falling blocks to *instances*
 # Which model the camera sees where.
 #
-# Positions are taken relative to the eye in double precision, then rounded to float32, so nothing
-# trembles far from the origin. What is out of sight is left out.
+# Positions are taken relative to the eye in double precision, then rounded to float32, so that
+# nothing jitters far from the origin. What is out of view is left out.
 
 # Columns of an instance, float32.
 OFFSET = 0  # x, y, z of the feet relative to the eye, blocks
@@ -232,7 +232,7 @@ AHEAD_X, AHEAD_Z = 3, 4  # where it looks, unit vector
 SWING_SIN, SWING_COS = 5, 6  # legs
 ROLL_SIN, ROLL_COS = 7, 8  # 0, 1 upright; 1, 0 fallen over
 LIGHT_LEVEL = 9  # of the sky's light, 0..15
-RED = 10  # how much of the picture the hurt flash takes
+RED = 10  # share of the hurt flash in the colour
 INSTANCE_SIZE = 11
 
 # No model reaches further from its feet than this, in blocks.
@@ -245,7 +245,7 @@ DEATH_FALL_TICKS = 20.0
 ITEM_TURN = 1 / 20
 ITEM_BOB = 0.1
 ITEM_HOVER = 0.1
-# Where the light on something counts, in blocks.
+# Where the light on something is read, in blocks.
 ABOVE_FEET = 0.2
 
 
@@ -253,7 +253,7 @@ ABOVE_FEET = 0.2
 def _in_view(
     camera: Floats, half_width: float, half_height: float, x: float, y: float, z: float
 ) -> bool:
-    """Whether a ball of radius REACH around a point (relative to the eye) may be seen."""
+    """Whether a ball of radius REACH around a point (relative to the eye) may be visible."""
     view = camera[VIEW]
     if x * x + y * y + z * z > view * view:
         return False
@@ -269,7 +269,7 @@ def _in_view(
 
 @render_kernel
 def _light_level(light: Bytes, x: float, y: float, z: float) -> int:
-    """Light a little above the feet, where no ground is even if something sinks in."""
+    """Light a little above the feet, clear of the ground even if something sinks into it."""
     layer = int64(math.floor(y + ABOVE_FEET))
     return level_at(light, int64(math.floor(x)), layer, int64(math.floor(z)))
 
@@ -291,20 +291,20 @@ def place_mobs(
     """Append the visible mobs.
 
     Args:
-        mobs: Records of `entities.MOB_DTYPE`.
-        count: How many of them are in use.
-        model_of: int32 by kind of mob.
+        mobs: Records of `entities.records.MOB_DTYPE`.
+        count: Number of records in use.
+        model_of: int32, the model of each kind of mob.
         light: uint8 (2**23,), see `sky_light`.
         camera: float32 (CAMERA_SIZE,).
         eye: float64 (3,), world position of the eye.
         half_width: Half the view's width one block ahead.
         half_height: Half its height.
         instances: float32 (n, INSTANCE_SIZE), written from row `found`.
-        models: int32 (n,), written likewise.
-        found: Instances already there.
+        models: int32 (n,), written from index `found`.
+        found: Number of instances so far.
 
     Returns:
-        Instances there now.
+        Number of instances now.
     """
     for i in range(count):
         mob = mobs[i]
@@ -341,7 +341,7 @@ def place_items(
     models: Ints,
     found: int,
 ) -> int:
-    """Append the visible dropped items; arguments and result as of `place_mobs`."""
+    """Append the visible dropped items; arguments and result as in `place_mobs`."""
     for i in range(count):
         item = items[i]
         position = item.position
@@ -377,7 +377,7 @@ def place_falling(
     models: Ints,
     found: int,
 ) -> int:
-    """Append the visible falling blocks; arguments and result as of `place_mobs`."""
+    """Append the visible falling blocks; arguments and result as in `place_mobs`."""
     for i in range(count):
         block = falling[i]
         position = block.position

@@ -1,7 +1,7 @@
 """Layout of the scratch memory in which a tile of rays advances in lockstep.
 
 One flat array per type, one row of `LANES` values per quantity: constant offsets into a single
-array are what LLVM needs to see that the rows do not overlap, and so to vectorise.
+array let LLVM see that the rows do not overlap, and so vectorise.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from rllib_minestudio.env.voxel.world.box_field import WINDOW
 
 TILE = 8
 LANES = TILE * TILE
-# Scratch layout: one row of LANES values per quantity.
 (
     DIR_X, DIR_Y, DIR_Z,  # ray direction
     INV_X, INV_Y, INV_Z,  # its reciprocal
@@ -23,21 +22,21 @@ LANES = TILE * TILE
     RAY_X, RAY_Y,  # where the ray passes on the plane one block ahead
     POINT_X, POINT_Y, POINT_Z,  # where in its block the ray ends, 0 to 1
     FOG, DEPTH, OPENNESS,  # of what the ray shows
-    LIGHT_R, LIGHT_G, LIGHT_B,  # that falls on it
+    LIGHT_R, LIGHT_G, LIGHT_B,  # light on what the ray shows
 ) = [LANES * row for row in range(25)]  # fmt: skip
 FLOAT_SCRATCH = 25 * LANES
 (
     BLOCK_INDEX, FIELD,  # block the ray is in, and its entry of the box field
-    FACE, FRONT, TEXEL, COLUMN,  # side hit, the cell before it, its texel, that cell's column
-    LEVEL,  # of light in that cell
-    BESIDE, BEYOND, CORNER,  # neighbours of the cell before it that may darken it
+    FACE, FRONT, TEXEL, COLUMN,  # side hit, cell in front of it, its texel, that cell's column
+    LEVEL,  # level of light in that cell
+    BESIDE, BEYOND, CORNER,  # neighbours of the cell in front that may darken the hit
     RED, GREEN, BLUE,
 ) = [LANES * row for row in range(13)]  # fmt: skip
 INT_SCRATCH = 13 * LANES
 
 SKY_DEPTH = np.float32(1e9)
 NUDGE = np.float32(2e-4)
-# Rays are never exactly parallel to an axis; spares the kernels every division by zero.
+# Rays are never exactly parallel to an axis, so that no kernel divides by zero.
 SMALLEST_SLOPE = np.float32(1e-6)
 HALF, ONE, ZERO = np.float32(0.5), np.float32(1), np.float32(0)
 # The eye's column inside the kernels' window.
@@ -45,5 +44,5 @@ CENTRE = WINDOW // 2
 
 
 def new_scratch() -> tuple[Floats, Ints]:
-    """Working memory for `render_terrain`; one pair per renderer."""
+    """Allocate the working memory of `render_terrain`; one pair per renderer."""
     return np.zeros(FLOAT_SCRATCH, np.float32), np.zeros(INT_SCRATCH, np.int32)

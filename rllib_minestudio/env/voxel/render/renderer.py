@@ -1,7 +1,7 @@
 """The first-person renderer: from the state of a game to a picture.
 
-`Renderer.draw` is the only entry point the engine needs; the work is done by the kernels of the
-`render` package, each over plain arrays and each releasing the GIL.
+`Renderer.draw` is the only entry point that the engine needs. The work is done by the kernels of
+the `render` package, which work on plain arrays and release the GIL.
 """
 
 from __future__ import annotations
@@ -95,9 +95,9 @@ class Renderer:
 
     Attributes:
         camera: The camera of the last frame drawn.
-        depth: float32 (h * w,), planar depth in blocks of the last pixels drawn (for a frame that
-            is mixed from samples, these are not the frame's), without hand and display;
-            `ray_tiles.SKY_DEPTH` where there is sky.
+        depth: float32 (h * w,), planar depth in blocks of the pixels drawn last, without hand and
+            display; `ray_tiles.SKY_DEPTH` for sky. If a frame is mixed from samples, these are the
+            samples' depths, not those of the frame's pixels.
     """
 
     def __init__(
@@ -117,13 +117,13 @@ class Renderer:
             fov_degrees: Vertical field of view.
             aspect: Width over height of the view, whatever the frame's: MineStudio renders 640x360
                 and squeezes it to the observation's size, so square frames show a 16:9 view.
-            view_distance: Blocks.
-            sampling: Which pixels are drawn, see `sampling`.
-            gamma: How much light there is in the dark, see `light_map`.
+            view_distance: In blocks.
+            sampling: Which pixels are drawn, see `window.sampling_of`.
+            gamma: How bright the dark is, see `light.light_map`.
             resource_pack: Path of a resource pack whose pictures replace ours; None for ours.
 
         Raises:
-            InvalidOptionsError: If an argument is out of range; names them all.
+            InvalidOptionsError: If arguments are out of range; the message names all of them.
         """
         if problems := view_problems(
             frame_size, fov_degrees, aspect, view_distance, sampling, gamma
@@ -170,7 +170,7 @@ class Renderer:
 
         Args:
             world: The blocks.
-            player: Whose eyes to look through.
+            player: The player whose view is drawn.
             mobs: All mobs.
             items: All dropped items.
             inventory: What the display and the hand show.
@@ -210,7 +210,7 @@ class Renderer:
         return out
 
     def _look(self, player: Player, daytime: float) -> None:
-        """Move the camera to the player's eyes and set the hour's colours."""
+        """Move the camera to the player's eyes and set the colours of the time of day."""
         position = player.position
         eye = self._eye
         eye[0], eye[1], eye[2] = position[0], position[1] + player.eye_height, position[2]
@@ -308,7 +308,7 @@ def view_problems(
     sampling: str,
     gamma: float,
 ) -> list[str]:
-    """What is wrong with a renderer's arguments, a sentence each; see `Renderer`."""
+    """List what is wrong with a renderer's arguments, a sentence each; see `Renderer`."""
     problems = []
     if len(frame_size) != 2 or not all(
         SMALLEST_SIDE <= side <= LARGEST_SIDE for side in frame_size
@@ -334,35 +334,35 @@ def view_problems(
 
 
 # -------------------------------------------------- the picture of a world in which nothing changes
-# Behind a screen the player stands still.
+# Used behind an open screen, where the player stands still.
 
 
 class StillPicture:
-    """Terrain and sky as they were last drawn, for as long as they would be drawn the same.
+    """The terrain and sky drawn last, for as long as drawing them again would change nothing.
 
-    They follow from the world's blocks, from the camera and from the hour; animals, items, hand and
-    display are drawn over them in every frame.
+    They depend on the world's blocks, the camera and the hour. Mobs, items, hand and display are
+    drawn over them in every frame.
     """
 
     def __init__(self, pixels: int) -> None:
-        """Begin without a picture, with the memory for one of `pixels` pixels."""
+        """Allocate memory for a picture of `pixels` pixels."""
         self._of: tuple[World, bytes] | None = None
-        # Written to at once, as the system gives out memory when it is first written to.
+        # Filled now, because the system provides memory only when it is first written to.
         self._drawn = np.full(3 * pixels, 255, np.uint8)
         self._depth = np.full(pixels, np.inf, np.float32)
 
     def repeat(self, world: World, camera: Camera, hour: int, drawn: Bytes, depth: Floats) -> bool:
-        """Fill in the picture and its depth, if there is one.
+        """Copy the kept picture and its depth, if they still apply.
 
         Args:
             world: The blocks.
             camera: Where they are seen from, and in which light.
-            hour: Number of the present step of the sky.
+            hour: The sky's current step, in units of `SKY_STEP_TICKS`.
             drawn: uint8 (h * w * 3,), receives the picture.
             depth: float32 (h * w,), receives the depth.
 
         Returns:
-            Whether there was one; if not, `keep` it when it is drawn.
+            Whether there was such a picture; if not, draw one and `keep` it.
         """
         of = self._of
         if of is None or of[0] is not world or of[1] != _state(world, camera, hour):
@@ -372,24 +372,24 @@ class StillPicture:
         return True
 
     def keep(self, world: World, camera: Camera, hour: int, drawn: Bytes, depth: Floats) -> None:
-        """Keep a picture that has just been drawn; arguments as of `repeat`."""
+        """Keep a picture that has just been drawn; arguments as in `repeat`."""
         self._of = world, _state(world, camera, hour)
         self._drawn[:] = drawn
         self._depth[:] = depth
 
 
 def _state(world: World, camera: Camera, hour: int) -> bytes:
-    """All that the picture follows from, but for the world itself."""
+    """Everything that the picture depends on, except the world object itself."""
     numbers = np.array((world.changes, camera.column_x, camera.column_z, hour), np.int64)
     return numbers.tobytes() + camera.vector.tobytes()
 
 
 # ---------------------------------------------------------------------- what is glued to the window
-# Crosshair, hand, display, and an open screen over them all.
+# Crosshair, hand and display, and an open screen over them all.
 
 
 class Overlays:
-    """Draws over what is drawn of the world."""
+    """Crosshair, hand, display and open screen, drawn over the world."""
 
     def __init__(self, sampling: Sampling, tan_x: float, tan_y: float, textures: Textures) -> None:
         """Prepare for a sampling.
@@ -416,14 +416,14 @@ class Overlays:
         light: Floats,
         screen: ScreenView | None,
     ) -> None:
-        """Blend everything in.
+        """Blend the overlays into the drawn pixels.
 
         Args:
-            drawn: uint8 (h * w * 3,), the pixels drawn so far.
-            player: Whose hand and hearts to show.
+            drawn: uint8 (h * w * 3,), the pixels of the world.
+            player: The player whose hand and hearts are shown.
             inventory: What the display and the hand show.
             light: float32 (3,), light on the hand's red, green and blue, 0..1.
-            screen: The open screen; None for none.
+            screen: The open screen, if there is one.
         """
         stacks = self._hotbar(inventory)
         health = math.ceil(player.health)
@@ -441,7 +441,7 @@ class Overlays:
             self._screen.layer.blend(rows)
 
     def _hotbar(self, inventory: Inventory) -> tuple[ItemStack, ...]:
-        """The stacks of the hotbar: the same tuple as before for as long as they are the same."""
+        """The stacks of the hotbar; the same tuple object for as long as nothing changes."""
         columns = [
             column[:HOTBAR_SLOTS]
             for column in (inventory.item, inventory.quantity, inventory.damage)

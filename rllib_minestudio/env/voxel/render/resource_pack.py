@@ -1,8 +1,8 @@
 """Pictures from files in the layout of Minecraft's resource packs.
 
 A pack is a folder or a zip (a game's jar is one) with `assets/minecraft/textures/.../NAME.png`. It
-may come from anywhere, so nothing of it is believed: files are read within bounds, nothing is
-written to disk, and a PNG is decoded only after its header has told a size within bounds.
+may come from anywhere, so it is not trusted: files are read up to a bound, nothing is written to
+disk, and a PNG is decoded only if its header declares a size within bounds.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from PIL import Image
 Rgba = NDArray[np.uint8]
 
 TEXTURES = "assets/minecraft/textures"
-"""Folder of a pack that all pictures lie in."""
+"""Folder of a pack that holds all pictures."""
 
 LARGEST_FILE = 4 * 1024**2
-"""Bytes of a PNG. The game's largest has 0.1 MB; packs of 64 texels per block reach 1 MB."""
+"""Bytes of a PNG. The game's largest has 0.1 MB; packs with 64 texels per block reach 1 MB."""
 LARGEST_RATIO = 100
-"""Unpacked over packed bytes in a zip: PNGs are compressed already."""
+"""Unpacked over packed bytes in a zip; PNGs are already compressed."""
 MOST_PIXELS = 2048 * 2048
 LONGEST_SIDE = 8192
-"""Pixels: an animation is a column of frames."""
+"""Pixels; this is long because an animation is a column of frames."""
 MOST_ENTRIES = 100_000
 """Files in a zip; the game's jar has about 15,000."""
 LARGEST_ARCHIVE = 1024**3
@@ -40,15 +40,15 @@ _HEADER = len(_PNG_START) + 8
 
 
 class PictureError(Exception):
-    """A picture cannot be used; says why."""
+    """A picture cannot be used; the message says why."""
 
 
 class PackError(Exception):
-    """A path is no resource pack; says why, as the end of a sentence about it."""
+    """A path is not a resource pack; the message ends a sentence that begins with the path."""
 
 
 def not_a_pack(path: str, error: PackError) -> str:
-    """The sentence about a path that is no resource pack."""
+    """Return the error message for a path that is not a resource pack."""
     return (
         f"resource_pack {path!r} {error}; give a folder, zip or jar in the layout of Minecraft's"
         " resource packs, or null for the pictures of this package."
@@ -62,10 +62,10 @@ class _Files(Protocol):
         """Names of all pictures, such as "block/stone"."""
 
     def read(self, name: str) -> bytes:
-        """The file of a picture.
+        """Return the bytes of a picture's file.
 
         Raises:
-            PictureError: It is too large, or cannot be read.
+            PictureError: If it is too large or cannot be read.
         """
 
 
@@ -78,10 +78,10 @@ class ResourcePack:
     """
 
     def __init__(self, path: Path) -> None:
-        """Look what there is; no picture is read.
+        """List the pictures of a pack, without reading any.
 
         Raises:
-            PackError: If that is no resource pack.
+            PackError: If the path is not a resource pack.
         """
         self.path = path
         try:
@@ -102,7 +102,7 @@ class ResourcePack:
             uint8 (h, w, 4), not multiplied by alpha.
 
         Raises:
-            PictureError: It is damaged or too large.
+            PictureError: If it is damaged or too large.
         """
         return decode_png(self._files.read(name))
 
@@ -114,10 +114,10 @@ def decode_png(data: bytes) -> Rgba:
         uint8 (h, w, 4), not multiplied by alpha.
 
     Raises:
-        PictureError: It is no such file.
+        PictureError: If the data is not such a file.
     """
     if len(data) < _HEADER or not data.startswith(_PNG_START):
-        raise PictureError("no PNG")
+        raise PictureError("not a PNG file")
     width, height = struct.unpack(">II", data[len(_PNG_START) : _HEADER])
     if not 0 < width * height <= MOST_PIXELS or max(width, height) > LONGEST_SIDE:
         raise PictureError(f"{width:,} x {height:,} pixels")
@@ -142,7 +142,7 @@ class _Folder:
     def read(self, name: str) -> bytes:
         path = self._textures / f"{name}.png"
         if not path.is_file():  # a folder or a pipe called NAME.png
-            raise PictureError("no regular file")
+            raise PictureError("not a regular file")
         try:
             with path.open("rb") as file:
                 data = file.read(LARGEST_FILE + 1)
@@ -182,7 +182,7 @@ class _Archive:
             raise PictureError(f"unpacks to more than {LARGEST_RATIO} times its size")
         try:
             with self._archive.open(entry) as file:
-                data = file.read(LARGEST_FILE + 1)  # its directory may lie
+                data = file.read(LARGEST_FILE + 1)  # the zip's directory may lie about the size
         # What zipfile raises for damaged, encrypted and exotic entries.
         except (OSError, EOFError, zipfile.BadZipFile, RuntimeError, zlib.error) as error:
             raise PictureError(f"cannot be unpacked: {error}") from error

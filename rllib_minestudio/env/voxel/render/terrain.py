@@ -1,4 +1,4 @@
-"""Ray casting of the block world into colour and depth, one tile of 8 x 8 rays after the other."""
+"""Ray casting of the block world into colour and depth, in tiles of 8 x 8 rays."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ from rllib_minestudio.env.voxel.world.box_field import narrow_block_index, neigh
 
 @render_kernel
 def _aim_across(across: Floats, s: Floats) -> None:
-    """Note how far to the right the rays of a tile pass, given that of each of its columns."""
+    """Write how far to the right each ray of a tile passes, given the value of each column."""
     for row in range(TILE):
         for column in range(TILE):
             s[RAY_X + row * TILE + column] = across[column]
@@ -86,7 +86,7 @@ def _aim_across(across: Floats, s: Floats) -> None:
 
 @render_kernel
 def _aim_up(upward: Floats, s: Floats) -> None:
-    """Note how far up the rays of a tile pass, given that of each of its rows."""
+    """Write how far up each ray of a tile passes, given the value of each row."""
     for row in range(TILE):
         for column in range(TILE):
             s[RAY_Y + row * TILE + column] = upward[row]
@@ -103,7 +103,7 @@ def _store(
     frame: Bytes,
     depth: Floats,
 ) -> None:
-    """Copy a tile into the frame, cutting off what lies beyond its right and lower edge."""
+    """Copy a tile into the frame, clipped at the frame's right and lower edges."""
     columns = min(TILE, width - tile_x)
     for row in range(min(TILE, height - tile_y)):
         start = (tile_y + row) * width + tile_x
@@ -143,16 +143,16 @@ def render_terrain(
         blocks: uint16 (2**23,), the world's block ids.
         box: uint16 (2**23,), the world's box field.
         top: uint8 (65536,), highest block of each column.
-        light: uint8 (2**23,), level of the sky's light.
+        light: uint8 (2**23,), level of sky light.
         ceiling: No block is at or above this height.
         atlas: uint32, see `block_textures.build_block_atlas`.
         camera: float32 (CAMERA_SIZE,).
-        across: See `pixel_rays.PixelRays`.
-        upward: Likewise.
+        across: See `hand.PixelRays`.
+        upward: See `hand.PixelRays`.
         column_x: Block column of the eye, modulo 256.
         column_z: Block column of the eye, modulo 256.
-        width: Pixels drawn per row.
-        height: Rows drawn.
+        width: Drawn pixels per row.
+        height: Drawn rows.
         frame: uint8 (height * width * 3,), overwritten.
         depth: float32 (height * width,), overwritten with planar depth, `SKY_DEPTH` for sky.
         s: Float scratch of `ray_tiles.new_scratch`.
@@ -160,7 +160,7 @@ def render_terrain(
     """
     roof = float32(ceiling)
     around_eye = field_around_eye(box, camera, roof, column_x, column_z)
-    is_even = False  # whether the scratch memory holds full light for all rays already
+    is_even = False  # whether the scratch already holds full light for all rays
     for tile_y in range(0, height, TILE):
         _aim_up(upward[tile_y : tile_y + TILE], s)
         for tile_x in range(0, width, TILE):
@@ -179,7 +179,7 @@ def render_terrain(
                 locate_hits(camera, s, n)
                 find_fronts(camera, box, s, n)
                 choose_texels(camera, blocks, s, n)
-                # Decided here, as a kernel that returns early counts references to its arrays.
+                # Decided here: even a kernel that returns early counts references to its arrays.
                 if open_all(s) < REACH:
                     occlude(box, s, n)
                 if are_covered(top, n):
@@ -193,19 +193,19 @@ def render_terrain(
 
 
 # ----------------------------------------- Rays walk the block world from one empty box to the next
-# The *box field* (see `box_field`) tells for an air cell how far the surrounding layer is empty
-# sideways and how many such layers lie above and below, so one leap leaves a whole empty box. A
-# tile of 8 x 8 rays advances in lockstep inside one flat scratch array; index arithmetic, gathers
-# and float arithmetic are separate loops, which is what lets LLVM vectorise them. Three habits
-# matter (each cost a factor of two or more when it was missing): indices are cast to uint32 before
-# use, gathers stay out of the arithmetic loops, and the origin is nudged along the ray by `NUDGE`
-# rather than t by an epsilon, which could stall.
+# For an air cell, the *box field* (see `box_field`) holds how far its layer is empty sideways, and
+# for how many layers above and below, so one leap crosses a whole empty box. A tile of 8 x 8 rays
+# advances in lockstep inside one flat scratch array. Index arithmetic, gathers and float arithmetic
+# are separate loops, which lets LLVM vectorise them. Three habits matter (each cost a factor of two
+# or more when it was missing): indices are cast to uint32 before use, gathers stay out of the
+# arithmetic loops, and the origin is nudged along the ray by `NUDGE` rather than t by an epsilon,
+# which could stall.
 #
 # Coordinates inside the kernels: the eye's column is at x = z = 128, so the 256 x 256 window around
 # it is positive and truncation is floor. There are no blocks above `ceiling` and below 0, and the
-# box field says nothing there: rays from outside begin where they enter, or end at once, and none
-# turns back. One that leaves through the floor stays at its lowest cell, which is air: it shows the
-# sky.
+# box field is undefined there: rays from outside begin where they enter, or end at once, and no ray
+# turns back. A ray that leaves through the floor stays in the lowest cell, which is air, and shows
+# the sky.
 
 MOST_LEAPS = 256
 """Leaps after which a ray ends. Each crosses a border between cells at least, and a ray as long as
@@ -219,7 +219,7 @@ def _away_from_zero(value: float) -> float:
 
 @render_kernel
 def start_rays(camera: Floats, ceiling: float, s: Floats) -> None:
-    """Directions and origins of a tile; rays from outside begin at the ceiling or at y = 0."""
+    """Write a tile's directions and origins; rays from outside begin at the ceiling or at y = 0."""
     x = camera[EYE_X] + float32(CENTRE)
     y = camera[EYE_Y]
     z = camera[EYE_Z] + float32(CENTRE)
@@ -253,7 +253,7 @@ def start_rays(camera: Floats, ceiling: float, s: Floats) -> None:
 
 @render_kernel
 def enter_cells(box: Shorts, column_x: int, column_z: int, s: Floats, n: Ints) -> None:
-    """Find the cell each ray is in, and its entry of the box field."""
+    """Find each ray's cell and its entry in the box field."""
     shift_x = int32(column_x - CENTRE)
     shift_z = int32(column_z - CENTRE)
     for i in range(LANES):
@@ -273,16 +273,10 @@ def enter_cells(box: Shorts, column_x: int, column_z: int, s: Floats, n: Ints) -
 def _to_end_of_box(
     field: int, x: float, y: float, z: float, ix: float, iy: float, iz: float
 ) -> float:
-    """How far a ray goes from the eye to the end of an empty box.
+    """Return the parameter at which a ray from the eye leaves a cell's empty box.
 
-    Args:
-        field: Entry of the box field of a cell.
-        x: From the eye to the middle of that cell.
-        y: Likewise.
-        z: Likewise.
-        ix: One over the ray's direction.
-        iy: Likewise.
-        iz: Likewise.
+    `field` is the cell's entry in the box field, (x, y, z) leads from the eye to the middle of the
+    cell, and (ix, iy, iz) are the reciprocals of the ray's direction.
     """
     radius = float32(field & int32(31)) - HALF
     up = float32((field >> int32(5)) & int32(31))
@@ -296,7 +290,7 @@ def _to_end_of_box(
 
 @render_kernel
 def leap(camera: Floats, ceiling: float, s: Floats, n: Ints) -> bool:
-    """Move each ray to the end of its empty box; False when none moved."""
+    """Move each ray to the end of its empty box, and return whether any moved."""
     to_x = HALF - (camera[EYE_X] + float32(CENTRE))
     to_y = HALF - camera[EYE_Y]
     to_z = HALF - (camera[EYE_Z] + float32(CENTRE))
@@ -318,7 +312,7 @@ def leap(camera: Floats, ceiling: float, s: Floats, n: Ints) -> bool:
 
 @render_kernel
 def go_on(ceiling: float, s: Floats, n: Ints) -> bool:
-    """Whether any ray is in the air still, and not at the end of the view."""
+    """Whether any ray is still in the air and short of the end of the view."""
     highest = ceiling - HALF
     going = int32(0)
     for i in range(LANES):
@@ -331,7 +325,7 @@ def go_on(ceiling: float, s: Floats, n: Ints) -> bool:
 def field_around_eye(
     box: Shorts, camera: Floats, ceiling: float, column_x: int, column_z: int
 ) -> int:
-    """Entry of the box field of the cell in which all rays begin; 0 if that is not just one."""
+    """The box field's entry for the cell in which all rays begin; 0 if there is no such cell."""
     y = camera[EYE_Y]
     if not ZERO < y < ceiling:
         return int32(0)
@@ -343,7 +337,7 @@ def field_around_eye(
 
 @render_kernel
 def leap_from_eye(camera: Floats, field: int, s: Floats) -> None:
-    """Move each ray, all of which begin in one cell, to the end of that cell's empty box."""
+    """Move all rays, which begin in one cell, to the end of that cell's empty box."""
     x, y, z = HALF - camera[EYE_X], HALF - camera[EYE_Y] % ONE, HALF - camera[EYE_Z]
     for i in range(LANES):
         ix, iy, iz = s[INV_X + i], s[INV_Y + i], s[INV_Z + i]
@@ -352,18 +346,18 @@ def leap_from_eye(camera: Floats, field: int, s: Floats) -> None:
 
 
 # -------------------------------------- soft shade where blocks meet, Minecraft's "smooth lighting"
-# The air before a hit face has neighbours along the face. Those on the side of the hit point - one
-# beside, one beyond, one at the corner - darken it the more, the closer the point is to them:
+# The air cell in front of a hit face has neighbours along the face. Three of them, on the side of
+# the hit point (beside, beyond and at the corner), darken the point more the closer it is to them:
 #
 #     +-------+-------+
-#     | beyond| corner|      o is the point hit, in the cell of air before the face;
-#     +-------+-------+      the plane of the picture is the face.
+#     | beyond| corner|      o is the hit point, in the air cell in front of the face;
+#     +-------+-------+      the face is the plane of the picture.
 #     |     o | beside|
 #     +-------+-------+
 
-# Share of the light that a neighbour takes right at its edge.
+# Share of the light that a neighbour takes away right at its edge.
 STRENGTH = np.float32(0.36)
-# The effect fades out at this depth, and tiles beyond it are spared the work.
+# The effect has faded out at this depth, in blocks; tiles beyond it skip the work.
 REACH = np.float32(32.0)
 
 
@@ -387,7 +381,7 @@ def _find_neighbours(s: Floats, n: Ints) -> None:
 
 @render_kernel
 def open_all(s: Floats) -> float:
-    """Write that the air before each hit is open; returns the depth of the nearest hit."""
+    """Mark the air in front of each hit as open, and return the depth of the nearest hit."""
     nearest = SKY_DEPTH
     for i in range(LANES):
         nearest = min(nearest, s[DEPTH + i])
@@ -397,7 +391,7 @@ def open_all(s: Floats) -> float:
 
 @render_kernel
 def occlude(box: Shorts, s: Floats, n: Ints) -> None:
-    """Write how open the air before each hit is, 1 where no block is near.
+    """Write how open the air in front of each hit is, 1 where no block is near.
 
     Args:
         box: The box field, 0 in a block.

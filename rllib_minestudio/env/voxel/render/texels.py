@@ -1,9 +1,9 @@
-"""Texture basics: the mip-mapped packed format, face shading and noise to paint with.
+"""Texture basics: the packed, mip-mapped format, face shading, and seeds for painters.
 
 A *picture* is a float array (16, 16, 3) of RGB in 0..255, row 0 on top. A *texture* is the same
 picture with its mip levels, flat and packed: `TEXTURE_WORDS` uint32 of `r | g << 8 | b << 16`,
-level l starting at `MIP_OFFSET[l]` with `(16 >> l) ** 2` texels in row-major order. Texels of
-sprites that are see-through carry `TRANSPARENT`.
+level l starting at `MIP_OFFSET[l]` with `(16 >> l) ** 2` texels in row-major order. See-through
+texels of sprites are `TRANSPARENT`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MIP_OFFSET = (0, 256, 320, 336, 340)
 TEXTURE_WORDS = 512
 TRANSPARENT = 1 << 24
 
-# Faces in the order of the kernels; a face is what one sees looking *at* that side of a box.
+# Faces in the order of the kernels, named after the side of the box that they are on.
 FACE_EAST, FACE_WEST, FACE_TOP, FACE_BOTTOM, FACE_SOUTH, FACE_NORTH = range(6)
 FACES = 6
 # Directional shading of Minecraft: top 1, z sides 0.8, x sides 0.6, bottom 0.5.
@@ -29,19 +29,19 @@ FACE_SHADE = (0.6, 0.6, 1.0, 0.5, 0.8, 0.8)
 
 
 def colour(text: str) -> tuple[int, int, int]:
-    """RGB of "rrggbb"."""
+    """Parse "rrggbb" into RGB."""
     red, green, blue = bytes.fromhex(text)
     return red, green, blue
 
 
 def pack(picture: NDArray[np.floating]) -> NDArray[np.uint32]:
-    """RGB (..., 3) in 0..255 to packed words (...)."""
+    """Pack RGB (..., 3) in 0..255 into words (...)."""
     rgb = np.clip(np.rint(picture), 0, 255).astype(np.uint32)
     return rgb[..., 0] | (rgb[..., 1] << 8) | (rgb[..., 2] << 16)
 
 
 def texture(picture: Picture, shade: float = 1.0) -> Texture:
-    """A picture as a mip-mapped texture.
+    """Build a mip-mapped texture from a picture.
 
     Args:
         picture: (16, 16, 3).
@@ -54,7 +54,7 @@ def texture(picture: Picture, shade: float = 1.0) -> Texture:
 
 
 def mip_mapped(pictures: NDArray[np.float64], shades: NDArray[np.float64]) -> NDArray[np.uint32]:
-    """Pictures as mip-mapped textures, each level the mean of 2 x 2 texels of the one before.
+    """Build mip-mapped textures; a texel is the mean of 2 x 2 texels of the level before.
 
     Args:
         pictures: (n, 16, 16, 3).
@@ -75,9 +75,9 @@ def mip_mapped(pictures: NDArray[np.float64], shades: NDArray[np.float64]) -> ND
 
 
 def sprite_texture(sprite: NDArray[np.uint8], shade: float = 1.0) -> Texture:
-    """An RGBA sprite as a texture whose see-through texels are `TRANSPARENT`.
+    """Build a texture from an RGBA sprite; its see-through texels are `TRANSPARENT`.
 
-    A texel of a coarser level is opaque when at least half of what it covers is; its colour is the
+    A texel of a coarser level is opaque if at least half of what it covers is. Its colour is the
     mean of the opaque part, so that edges do not darken with distance.
 
     Args:

@@ -1,9 +1,8 @@
-"""The pictures of everything: ours, or those of a resource pack of the user's.
+"""All pictures of the game: ours, or those of the user's resource pack.
 
-Ours are the files below `resource_pack/`, in the layout of Minecraft's resource packs. Which of
-them a block's faces and an item's icon are made of is told by two tables, `block_faces.csv` and
-`item_icons.csv`; grey pictures that the game colours (grass, leaves) are coloured by a third,
-`tints.csv`.
+Ours are the files below `resource_pack/`, in the layout of Minecraft's resource packs. The tables
+`block_faces.csv` and `item_icons.csv` list the pictures that make up a block's faces and an item's
+icon; `tints.csv` has the colours of grey pictures that the game colours (grass, leaves).
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from rllib_minestudio.errors import InvalidOptionsError
 OUR_PACK = Path(__file__).parents[1] / "resource_pack"
 _TABLES = Path(__file__).parent
 _NAMED = 8
-"""So many pictures are named in the warning about each kind of problem."""
+"""Pictures named in the warning, at most, for each kind of problem."""
 
 _OURS_ALONE = frozenset(
     [
@@ -46,7 +45,7 @@ _OURS_ALONE = frozenset(
         ),
     ]
 )
-"""Pictures that no pack has: of what the game draws by models' sheets, or does not draw at all."""
+"""Pictures that no pack has: the game draws these things from model sheets, or not at all."""
 
 _logger = logging.getLogger(__name__)
 
@@ -58,16 +57,16 @@ def _read_table(name: str) -> dict[str, dict[str, str]]:
 
 
 class Textures:
-    """Pictures by name, in sizes that do not depend on where they come from."""
+    """Pictures by name, whose sizes do not depend on their source."""
 
     def __init__(self, pack: str | None = None) -> None:
-        """Read a resource pack; pictures that it lacks, and damaged ones, are ours.
+        """Read a resource pack; our own pictures stand in for missing and damaged ones.
 
         Args:
             pack: Path of a folder or a zip; None for our own pictures.
 
         Raises:
-            InvalidOptionsError: If that is no resource pack.
+            InvalidOptionsError: If the path is not a resource pack.
         """
         self._ours = ResourcePack(OUR_PACK)
         self._pictures: dict[str, Rgba] = {}
@@ -80,7 +79,7 @@ class Textures:
             self._replace(pack)
 
     def _replace(self, path: str) -> None:
-        """Take over the pictures of a pack."""
+        """Replace our pictures by those of a pack."""
         damaged = []
         try:
             pack = ResourcePack(Path(path).expanduser())
@@ -94,25 +93,25 @@ class Textures:
         missing = sorted(self._ours.names - pack.names - _OURS_ALONE)
         problems = [
             f"{len(names)} {what}: {', '.join(names[:_NAMED])}{' ...' * (len(names) > _NAMED)}"
-            for what, names in (("cannot be used", damaged), ("are not there", missing))
+            for what, names in (("cannot be used", damaged), ("missing", missing))
             if names
         ]
         if problems:
             _logger.warning(
-                "resource_pack %s: ours are shown in place of pictures of which %s.",
+                "resource_pack %s: our own pictures stand in for some of its pictures: %s.",
                 path,
                 "; ".join(problems),
             )
 
     def picture(self, name: str) -> Rgba:
-        """A picture as its file has it.
+        """Return a picture.
 
         Args:
             name: Path below `textures/`, such as "gui/widgets".
 
         Returns:
-            uint8 (h, w, 4) of the size that our own file has, not multiplied by alpha. One colour
-            made from the name if there is no such picture: ugly, but visible.
+            uint8 (h, w, 4), of the size of our own file, not multiplied by alpha. If there is no
+            such picture, a plain one in a colour derived from the name: ugly, but visible.
         """
         found = self._pictures.get(name)
         if found is None:
@@ -121,7 +120,7 @@ class Textures:
         return found
 
     def tinted(self, name: str) -> Rgba:
-        """A picture of 16 x 16 with the colour that the game gives it."""
+        """Return a picture, 16 x 16, in the colour that the game gives it."""
         picture = self.picture(name)[:TEXTURE_SIZE, :TEXTURE_SIZE]
         return tint(picture, self._tints[name]) if name in self._tints else picture
 
@@ -137,7 +136,7 @@ class Textures:
         return faces
 
     def _layered(self, names: str) -> Rgba:
-        """Pictures one over the other: names with "+" between them, lowest first.
+        """Return pictures laid over one another: names joined by "+", lowest first.
 
         "SHEET:FACE" is a face of a chest, which Minecraft's packs have on a sheet of its model.
         """
@@ -157,12 +156,12 @@ class Textures:
         return found
 
     def is_flat(self, item: str) -> bool:
-        """Whether an item is a flat picture, and not made of boxes with a block's faces."""
+        """Whether an item is a flat picture, not boxes with a block's faces."""
         row = self._layers.get(item)
         return row is not None and row["shape"] == "flat"
 
     def shape(self, item: str) -> Boxes:
-        """The boxes of an item that is not flat: see `boxes_of`."""
+        """The boxes of an item that is not flat, see `boxes_of`."""
         row = self._layers.get(item)
         return boxes_of("cube" if row is None else row["shape"])
 
@@ -199,14 +198,14 @@ def _stand_in(name: str) -> Rgba:
 
 
 def tint(picture: Rgba, colour: tuple[int, int, int]) -> Rgba:
-    """A picture with its colours multiplied by `colour` / 255."""
+    """Multiply a picture's colours by `colour` / 255."""
     tinted = picture.copy()
     tinted[..., :3] = (picture[..., :3] * np.array(colour, np.uint16) + 127) // 255
     return tinted
 
 
 def laid_over(below: Rgba, above: Rgba) -> Rgba:
-    """One picture over another, both not multiplied by alpha."""
+    """Lay one picture over another; neither is multiplied by alpha."""
     alpha = above[..., 3:].astype(np.float64) / 255
     rest = below[..., 3:] / 255 * (1 - alpha)
     whole = alpha + rest
@@ -215,7 +214,7 @@ def laid_over(below: Rgba, above: Rgba) -> Rgba:
 
 
 def chest_face(sheet: Rgba, face: str) -> Rgba:
-    """A face of a chest, uint8 (16, 16, 4); the chest fills 14 of the 16 pixels.
+    """Compose a face of a chest, uint8 (16, 16, 4); the chest fills 14 of the 16 pixels.
 
     Args:
         sheet: uint8 (64, 64, 4): a lid of 14 x 5 x 14 pixels unwrapped at (0, 0), a base of
@@ -234,11 +233,11 @@ def chest_face(sheet: Rgba, face: str) -> Rgba:
 
 
 def resized(picture: Rgba, shape: tuple[int, ...]) -> Rgba:
-    """A picture in another size: averaged if that divides its own, else its nearest pixels.
+    """Resize a picture: by averaging if the new size divides its own, else by nearest pixels.
 
     Args:
-        picture: uint8 (h, w, 4). If it is a column of frames, which an animation is, and `shape`
-            is square, its first frame counts.
+        picture: uint8 (h, w, 4). If it is an animation (a column of frames) and `shape` is square,
+            only its first frame is used.
         shape: (height, width, 4).
     """
     height, width = shape[:2]

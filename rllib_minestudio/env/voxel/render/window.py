@@ -1,9 +1,9 @@
-"""Pictures glued to the window: composed in its own pixels, then brought to the frame.
+"""Layers over the world, composed in window pixels and scaled; and which pixels are drawn.
 
-Minecraft draws display and screens in pixels of its window (640x360 at GUI scale 1, what
-MineStudio plays in), whatever size the frame has afterwards. A `Layer` is a part of that window:
-`canvas` in window pixels, and what it does to the frame's. Painters change the canvas and name the
-rectangle that they have touched; `refresh` brings that rectangle alone to the frame's size.
+Minecraft draws its display and screens in pixels of its window (640x360 at GUI scale 1 in
+MineStudio), whatever the size of the frame. A `Layer` is a part of that window: a `canvas` in
+window pixels, and its effect on the frame's pixels. Painters change the canvas and report the
+rectangle that they touched; `refresh` rescales that rectangle alone to the frame's size.
 
 A canvas is uint8 (h, w, 4): RGB multiplied by coverage, and coverage, 255 for opaque.
 """
@@ -24,7 +24,7 @@ from rllib_minestudio.env.voxel.render.camera import Bytes, Floats, Ints, render
 from rllib_minestudio.env.voxel.view_options import AVERAGE
 
 WINDOW_WIDTH = 640
-"""Columns of the window that MineStudio plays in; screens lie in their middle."""
+"""Columns of the window that MineStudio plays in; screens are centred in them."""
 
 Rgba = NDArray[np.uint8]
 
@@ -38,7 +38,7 @@ class Rect(NamedTuple):
     height: int
 
     def union(self, other: Rect) -> Rect:
-        """The smallest rectangle around both."""
+        """Return the smallest rectangle around both."""
         x, y = min(self.x, other.x), min(self.y, other.y)
         right = max(self.x + self.width, other.x + other.width)
         bottom = max(self.y + self.height, other.y + other.height)
@@ -51,8 +51,8 @@ class Reduction(NamedTuple):
     Frame pixel i is the sum over k of `weights[i, k]` times window pixel `first[i] + k`.
 
     Attributes:
-        first: int32 (n,).
-        weights: float32 (n, taps); a row adds up to 1.
+        first: int32 (n,), the first window pixel of each frame pixel.
+        weights: float32 (n, taps); each row sums to 1.
     """
 
     first: NDArray[np.int32]
@@ -60,7 +60,7 @@ class Reduction(NamedTuple):
 
 
 def reduction(matrix: NDArray[np.float64]) -> Reduction:
-    """The reduction that a matrix (n, window) stands for; few entries of its rows are not 0."""
+    """Convert a matrix (n, window), whose rows are mostly 0, to a reduction."""
     first = (matrix > 0).argmax(1)
     last = matrix.shape[1] - 1 - (matrix > 0)[:, ::-1].argmax(1)
     pixels = first[:, None] + np.arange(int((last - first).max()) + 1)
@@ -71,13 +71,13 @@ def reduction(matrix: NDArray[np.float64]) -> Reduction:
 
 @render_kernel
 def paste(canvas: Rgba, x: int, y: int, sprite: Rgba) -> None:
-    """Lay a sprite over a canvas; what lies outside is cut off.
+    """Draw a sprite over a canvas, clipped to it.
 
     Args:
-        canvas: uint8 (h, w, 4), see the module.
+        canvas: uint8 (h, w, 4), see the module's docstring.
         x: Column of the sprite's left edge.
         y: Row of its upper edge.
-        sprite: uint8 (h, w, 4), not multiplied by its alpha.
+        sprite: uint8 (h, w, 4), not multiplied by alpha.
     """
     for row in range(max(0, -y), min(sprite.shape[0], canvas.shape[0] - y)):
         for column in range(max(0, -x), min(sprite.shape[1], canvas.shape[1] - x)):
@@ -98,7 +98,7 @@ def paste(canvas: Rgba, x: int, y: int, sprite: Rgba) -> None:
 
 @render_kernel
 def _paste_all(canvas: Rgba, placed: Ints, pixels: Bytes, table: Ints) -> None:
-    """Lay sprites over a canvas, one after the other; see `Sprites`."""
+    """Draw sprites over a canvas, one after the other; see `Sprites`."""
     for index in range(len(placed)):
         number = placed[index, 2]
         offset, height, width = table[number, 0], int64(table[number, 1]), int64(table[number, 2])
@@ -107,15 +107,15 @@ def _paste_all(canvas: Rgba, placed: Ints, pixels: Bytes, table: Ints) -> None:
 
 
 class Sprites:
-    """Sprites behind one another, of which one call pastes as many as are wanted."""
+    """Sprites in one array, so that a single kernel call can paste many of them."""
 
     def __init__(self) -> None:
         self._pixels = np.zeros(2**16, np.uint8)
-        self._table = np.zeros((64, 3), np.int32)  # of each: where it begins, height, width
+        self._table = np.zeros((64, 3), np.int32)  # of each: offset, height, width
         self._count = self._end = 0
 
     def add(self, sprite: Rgba) -> int:
-        """Take a copy of a sprite, uint8 (h, w, 4); returns its number."""
+        """Copy a sprite, uint8 (h, w, 4), and return its number."""
         number, begin = self._count, self._end
         self._count, self._end = number + 1, begin + sprite.size
         if self._count > len(self._table):
@@ -127,11 +127,11 @@ class Sprites:
         return number
 
     def paste(self, canvas: Rgba, placed: Sequence[int]) -> None:
-        """Lay sprites over a canvas, each as `paste` does.
+        """Draw sprites over a canvas, each as the function `paste` does.
 
         Args:
-            canvas: uint8 (h, w, 4), see the module.
-            placed: Column, row and number of the first, of the second, and so on.
+            canvas: uint8 (h, w, 4), see the module's docstring.
+            placed: Column, row and number of the first sprite, then of the second, and so on.
         """
         if placed:
             places = np.array(placed, np.int32).reshape(-1, 3)
@@ -139,7 +139,7 @@ class Sprites:
 
 
 def part(canvas: Rgba, rect: Rect) -> Rgba:
-    """The pixels of a canvas that lie in a rectangle, which may reach beyond it."""
+    """The pixels of a canvas inside a rectangle, which may reach beyond the canvas."""
     x, y, width, height = rect
     return canvas[max(y, 0) : max(y + height, 0), max(x, 0) : max(x + width, 0)]
 
@@ -158,9 +158,9 @@ def _reduce(
     bottom: int,
     right: int,
 ) -> None:
-    """Bring a canvas to rows `top:bottom` and columns `left:right` of the frame's pixels.
+    """Scale a canvas to the frame's rows `top:bottom` and columns `left:right`.
 
-    Each row is made of rows of the canvas first, in full width, and then its columns of that.
+    For each row, rows of the canvas are summed at full width first, then columns of the result.
     """
     if right <= left:
         return
@@ -198,7 +198,7 @@ def _reduce(
 
 @render_kernel
 def _blend(frame: Bytes, colour: Bytes, keep: Bytes, top: int, left: int) -> None:
-    """Blend into the rows of a frame, uint8 (H, W * 3), that begin at (top, left)."""
+    """Blend into a frame, uint8 (H, W * 3), from (top, left) on."""
     for row in range(colour.shape[0]):
         into = frame[top + row, 3 * left : 3 * left + colour.shape[1]]
         for at in range(colour.shape[1]):
@@ -209,23 +209,23 @@ def _blend(frame: Bytes, colour: Bytes, keep: Bytes, top: int, left: int) -> Non
 
 
 class Layer:
-    """A rectangle of the window, and what it does to the frame.
+    """A rectangle of the window, and its effect on the frame.
 
-    A frame's pixel p becomes `colour + p * keep / 255` where the rectangle reaches it.
+    Inside the rectangle, a pixel p of the frame becomes `colour + p * keep / 255`.
 
     Attributes:
-        canvas: uint8 (height, width, 4), what painters paint on.
+        canvas: uint8 (height, width, 4), for painters to draw on.
         colour: uint8 (rows, columns * 3), RGB multiplied by coverage.
         keep: uint8 (rows, columns * 3), 255 - coverage, once per channel.
     """
 
     def __init__(self, area: Rect, rows: Reduction, columns: Reduction) -> None:
-        """Begin see-through.
+        """Create a fully see-through layer.
 
         Args:
             area: The rectangle, in window pixels; it may reach beyond the window.
-            rows: Of the window's height to the frame's.
-            columns: Of the window's width to the frame's.
+            rows: Reduction of the window's height to the frame's.
+            columns: Reduction of the window's width to the frame's.
         """
         self.canvas = np.zeros((area.height, area.width, 4), np.uint8)
         self._rows, self._columns = _Line(rows, area.y), _Line(columns, area.x)
@@ -237,7 +237,7 @@ class Layer:
         self._columns.drop(self._left, right)
 
     def refresh(self, touched: Rect) -> None:
-        """Bring a rectangle of the canvas, in the canvas's own pixels, to the frame's size."""
+        """Rescale a rectangle of the canvas, in the canvas's own pixels, to the frame's size."""
         x, y, width, height = touched
         top, bottom = self._rows.span(y, height)
         left, right = self._columns.span(x, width)
@@ -256,12 +256,12 @@ class Layer:
         )
 
     def blend(self, frame: Bytes) -> None:
-        """Lay the layer over a frame, uint8 (H, W * 3)."""
+        """Blend the layer into a frame, uint8 (H, W * 3)."""
         _blend(frame, self.colour, self.keep, self._top, self._left)
 
 
 class _Line:
-    """A reduction of rows or columns, counted from where a canvas begins."""
+    """A reduction of rows or columns, relative to the start of a canvas."""
 
     def __init__(self, line: Reduction, start: int) -> None:
         self.first = (line.first - start).astype(np.int32)
@@ -283,18 +283,18 @@ class _Line:
 # -------------------------- which pixels are drawn for a frame, and how the frame is made from them
 # Minecraft draws a window, and MineStudio scales that window down to the observation by bilinear
 # interpolation of the pixels next to each sampling point, without averaging (OpenCV's
-# INTER_LINEAR): of a window of 640x360 and an observation of 128x128, column i is the window's
-# column 5i + 2, and each row is mixed from two rows. There are two ways to make a frame:
+# INTER_LINEAR). For a window of 640x360 and an observation of 128x128, column i is the window's
+# column 5i + 2, and each row is mixed from two rows. There are two ways to draw a frame:
 #
-# - `SAMPLES` draws just those pixels of the window, with everything that lies over them, and mixes
-#   them as OpenCV would: what a network trained on MineStudio's observations expects.
+# - `SAMPLES` draws just those pixels of the window, with all layers over them, and mixes them as
+#   OpenCV would, which is what a network trained on MineStudio's observations expects.
 # - `AVERAGE` draws the frame's own pixels, with a ray through the middle of each, coarser textures,
 #   and display and hand averaged: half the work, and less flicker.
 
 WINDOW_HEIGHT = 360
 """Rows of the game's window; the display is laid out in its pixels."""
 
-# OpenCV has 11 bits for the weights of a mixture (INTER_RESIZE_COEF_BITS).
+# OpenCV uses 11 bits for interpolation weights (INTER_RESIZE_COEF_BITS).
 BITS = 11
 WHOLE = 1 << BITS
 HALF = 1 << (BITS - 1)
@@ -303,12 +303,12 @@ Size = tuple[int, int]
 
 
 class Mixture(NamedTuple):
-    """How a line of a frame is mixed from the window's pixels that are drawn.
+    """How a line of the frame is mixed from the drawn pixels of the window.
 
-    Pixel i is `(WHOLE - weight[i]) * drawn[first[i]] + weight[i] * drawn[second[i]]`, over `WHOLE`.
+    Pixel i is `((WHOLE - weight[i]) * drawn[first[i]] + weight[i] * drawn[second[i]]) / WHOLE`.
 
     Attributes:
-        sources: int64 (n,), places in the window of what is drawn, ascending.
+        sources: int64 (n,), places of the drawn pixels in the window, ascending.
         first: int32 (size,), indices into `sources`.
         second: int32 (size,).
         weight: int32 (size,), 0 to `WHOLE`.
@@ -321,14 +321,14 @@ class Mixture(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing is mixed: each pixel is the one that is drawn for it."""
+        """Whether nothing is mixed, because each pixel of the frame is one drawn pixel."""
         return not self.weight.any() and len(self.sources) == len(self.first)
 
 
 def mixture(size: int, window: int) -> Mixture:
     """Bilinear interpolation of a line of `window` pixels at `size` places.
 
-    Pixel i lies at `(i + 0.5) * window / size - 0.5`, cut to the window.
+    Pixel i is at `(i + 0.5) * window / size - 0.5`, clipped to the window.
     """
     places = np.clip((np.arange(size) + 0.5) * (window / size) - 0.5, 0, window - 1)
     low = np.floor(places).astype(np.int64)
@@ -348,7 +348,7 @@ def averaging(size: int, window: int) -> NDArray[np.float64]:
 
 
 def picking(sources: NDArray[np.int64], window: int) -> NDArray[np.float64]:
-    """Matrix (n, window) that picks n of a line's `window` pixels."""
+    """Matrix (n, window) that picks the pixels `sources` of a line of `window` pixels."""
     return np.eye(window)[sources]
 
 
@@ -385,7 +385,7 @@ def _mix_columns(
 
 @dataclass(frozen=True, eq=False)
 class Sampling:
-    """What is drawn for a frame.
+    """Which pixels are drawn for a frame.
 
     Attributes:
         frame: (width, height) of the frame.
@@ -393,9 +393,10 @@ class Sampling:
             frame itself.
         columns: int64 (w,), columns of that picture that are drawn, ascending.
         rows: int64 (h,), its rows.
-        display_columns: float64 (w, W), makes a row of what is drawn from one of the game's window.
-        display_rows: float64 (h, H), likewise of a column.
-        mixtures: How the frame's rows and columns are mixed from what is drawn; None: it is that.
+        display_columns: float64 (w, W), turns a row of the game's window into a drawn row.
+        display_rows: float64 (h, H), turns a column of the game's window into a drawn column.
+        mixtures: How the frame's rows and columns are mixed from the drawn pixels; None if the
+            frame is drawn directly.
     """
 
     frame: Size
@@ -408,20 +409,20 @@ class Sampling:
 
     @property
     def drawn(self) -> Size:
-        """(width, height) of what is drawn."""
+        """Number of drawn columns and rows, (w, h)."""
         return len(self.columns), len(self.rows)
 
     def new_canvas(self) -> Bytes | None:
-        """Memory for what is drawn, uint8 (h * w * 3,); None if the frame itself is drawn into."""
+        """Memory for the drawn pixels, uint8 (h * w * 3,); None if the frame is drawn directly."""
         width, height = self.drawn
         return None if self.mixtures is None else np.empty(height * width * 3, np.uint8)
 
     def finish(self, drawn: Bytes, out: Bytes) -> None:
-        """Mix a frame from what is drawn.
+        """Mix a frame from the drawn pixels.
 
         Args:
-            drawn: uint8 (h * w * 3,), of the size `drawn`.
-            out: uint8 (H * W * 3,), of the size `frame`; the same memory if nothing is mixed.
+            drawn: uint8 (h * w * 3,), the drawn pixels.
+            out: uint8 (H * W * 3,), the frame; the same memory if nothing is mixed.
         """
         if self.mixtures is None:
             return
@@ -436,7 +437,7 @@ class Sampling:
 
 @lru_cache(maxsize=64)
 def sampling_of(mode: str, frame: Size, aspect: float) -> Sampling:
-    """What is drawn for a frame.
+    """Return which pixels are drawn for a frame.
 
     Args:
         mode: One of `view_options.SAMPLINGS`.

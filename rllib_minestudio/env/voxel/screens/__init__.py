@@ -1,18 +1,11 @@
-"""The screens: what their slots hold, and what the cursor does to them.
+"""The screens: their slots, and what cursor and keys do to them.
 
-containers    stacks that belong to a block
-ingredients   names and tags of the tables as sets of item ids
-crafting      which recipe a grid fits
-smelting      the furnace
-block_entities  the containers of a world, by the block that they belong to
+geometry      positions of slots in the window; containers
+crafting      recipes, furnaces, and the containers of a world's blocks
 slots         what each kind of slot accepts and gives
-menu          what a click on a slot does to the stacks
-menus         the menus of the four screens
-geometry      where slots are in the window
-clicks        mouse buttons as clicks, drags and double clicks
-screen        an open screen: its menu, its cursor, and what keys do
-view          what is seen of it
+menu          what a click on a slot does; the menus of the four screens
+screen        an open screen: its menu, cursor, mouse buttons and keys
 data/         the tables
 
-Everything follows Minecraft Java 1.16.5; docs/screens.md says what is left out.
+Everything follows Minecraft Java 1.16.5; docs/screens.md lists what is left out.
 """

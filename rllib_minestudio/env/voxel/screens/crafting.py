@@ -1,4 +1,4 @@
-"""Crafting: which recipe a grid of items fits, and what it gives."""
+"""Crafting recipes, furnaces, and the containers of a world's blocks."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, SCREENS
 from rllib_minestudio.env.voxel.world.world import World
 
 # -------------------------------------------------------------------------- the words of the tables
-# Items, tags, and alternatives of both, as sets of item ids.
+# Items, tags and alternatives, as sets of item ids.
 
 _TAG = "#"
 _OR = "|"
 
 
 def rows(table: str) -> list[dict[str, str]]:
-    """The rows of data/`table`, by column."""
+    """Return the rows of `screens/data/<table>` as dictionaries by column."""
     with (DATA / table).open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
@@ -38,13 +38,13 @@ _TAGS: dict[str, str] = read_json("item_tags.json")
 
 
 def names(word: str) -> Iterator[str]:
-    """Names of the items that a word of a table stands for.
+    """Yield the names of the items that a word of a table stands for.
 
     Args:
-        word: An item's name, "#" and a tag's name, or several of these with "|" between them.
+        word: An item's name, "#" and a tag's name, or several of these separated by "|".
 
     Yields:
-        Names, a tag's items in its order.
+        Names; those of a tag in its order.
     """
     for part in word.split(_OR):
         if part.startswith(_TAG):
@@ -55,15 +55,15 @@ def names(word: str) -> Iterator[str]:
 
 
 def items(word: str) -> frozenset[int]:
-    """Ids of the items that a word of a table stands for."""
+    """Return the ids of the items that a word of a table stands for."""
     return frozenset(ITEM_ID[name] for name in names(word))
 
 
 _REPAIR_BONUS = 5
-"""Percent of the durability that two worn tools have as one beyond what both have left."""
+"""Percent of the durability that combining two worn tools adds to what they have left."""
 
 _Shape = tuple[int, tuple[bool, ...]]
-"""Width of the smallest rectangle around a grid's items, and which of its cells hold one."""
+"""Width of the smallest rectangle around a grid's items, and which of its cells are filled."""
 
 
 class Recipe(NamedTuple):
@@ -71,10 +71,10 @@ class Recipe(NamedTuple):
 
     Attributes:
         name: Minecraft's identifier without the namespace.
-        result: What it gives.
-        width: Columns of the pattern; 0 for a recipe without shape.
-        cells: The items that fit in each cell of the pattern, by row, empty where none may lie;
-            without shape, those that each ingredient may be.
+        result: The stack that it yields.
+        width: Columns of the pattern; 0 for a shapeless recipe.
+        cells: Ids of the items that fit each cell of the pattern, by row, an empty set for an empty
+            cell; in a shapeless recipe, ids of the items that fit each ingredient.
     """
 
     name: str
@@ -114,13 +114,13 @@ def _read_shapeless() -> list[Recipe]:
 
 
 SHAPED: tuple[Recipe, ...] = tuple(_read_shaped())
-"""Recipes with a pattern, which may lie anywhere in the grid, also mirrored."""
+"""Recipes with a pattern, which may be anywhere in the grid, and mirrored."""
 SHAPELESS: tuple[Recipe, ...] = tuple(_read_shapeless())
-"""Recipes that ask only for the ingredients."""
+"""Recipes that require only the ingredients, in any arrangement."""
 REMAINDERS: dict[int, int] = {
     ITEM_ID[row["item"]]: ITEM_ID[row["leaves"]] for row in rows("remainders.csv")
 }
-"""What stays in the grid of an item that is used up, by item id: the bucket of a milk bucket."""
+"""Item that a used-up ingredient leaves in the grid, by item id: a bucket for a milk bucket."""
 
 
 def _by_shape() -> dict[_Shape, list[Recipe]]:
@@ -144,14 +144,14 @@ _SHAPELESS_BY_COUNT = _by_count()
 
 
 def craft(grid: Sequence[ItemStack], width: int) -> ItemStack:
-    """What a grid gives.
+    """Return the result of a grid.
 
     Args:
         grid: Stacks by row.
         width: Columns of the grid.
 
     Returns:
-        The result of the recipe that the grid fits; an empty stack if there is none.
+        The result of the recipe that the grid fits, or of a repair; an empty stack for neither.
     """
     recipe = _find(tuple(stack.item for stack in grid), width)
     return recipe.result if recipe else _repair(grid)
@@ -172,7 +172,7 @@ def _find(grid: tuple[int, ...], width: int) -> Recipe | None:
 
 
 def _trim(grid: tuple[int, ...], width: int) -> tuple[tuple[int, ...], int]:
-    """The smallest rectangle around all items, by row, and its width."""
+    """Return the smallest rectangle around all items, by row, and its width."""
     used = [index for index, item in enumerate(grid) if item]
     if not used:
         return (), 0
@@ -187,7 +187,7 @@ def _trim(grid: tuple[int, ...], width: int) -> tuple[tuple[int, ...], int]:
 
 
 def _assign(ingredients: Sequence[int], cells: Sequence[frozenset[int]]) -> bool:
-    """Whether each ingredient can be one of the recipe's, all of which are then used."""
+    """Whether the ingredients can be matched one to one with the recipe's cells."""
     if not ingredients:
         return True
     first, rest = ingredients[0], ingredients[1:]
@@ -198,7 +198,7 @@ def _assign(ingredients: Sequence[int], cells: Sequence[frozenset[int]]) -> bool
 
 
 def _repair(grid: Sequence[ItemStack]) -> ItemStack:
-    """Two worn tools of one kind, alone in the grid, become one."""
+    """Combine two tools of one kind, alone in the grid, into one with less wear."""
     tools = [stack for stack in grid if stack.item != EMPTY]
     if len(tools) != 2 or tools[0].item != tools[1].item:
         return NOTHING
@@ -210,21 +210,21 @@ def _repair(grid: Sequence[ItemStack]) -> ItemStack:
 
 
 # -------------------------------------------------------------------------------------- the furnace
-# What burns how long, what becomes of what, and the course of it by ticks.
+# Burning times, smelting recipes, and the ticks of a furnace.
 
 INPUT, FUEL, OUTPUT = range(3)
 """Slots of a furnace."""
 _COOLING = 2
-"""Ticks of progress that are lost per tick without fire."""
+"""Ticks of progress lost per tick without fire."""
 
 
 class Smelting(NamedTuple):
-    """What smelting an item gives.
+    """The result of smelting an item.
 
     Attributes:
         result: Item id.
-        experience: Points for each.
-        ticks: How long it takes.
+        experience: Points per item.
+        ticks: Duration in ticks.
     """
 
     result: int
@@ -246,9 +246,9 @@ def _read_fuel() -> dict[int, int]:
 
 
 SMELTING: dict[int, Smelting] = _read_smelting()
-"""By id of the item that is smelted."""
+"""Result of smelting, by id of the smelted item."""
 BURN_TICKS: dict[int, int] = _read_fuel()
-"""How long an item burns, by item id; in the table, later rows take back what earlier ones say."""
+"""Ticks that an item burns, by item id; later rows of the table override earlier ones."""
 
 _WET_SPONGE, _BUCKET, _WATER_BUCKET = (
     ITEM_ID[name] for name in ("wet_sponge", "bucket", "water_bucket")
@@ -259,9 +259,9 @@ class Furnace(Container):
     """A furnace's slots and fire.
 
     Attributes:
-        burning: Ticks that the fire still burns.
-        burn_ticks: Ticks that it burns in all.
-        progress: Ticks that the item in `INPUT` has been smelted for.
+        burning: Ticks for which the fire still burns.
+        burn_ticks: Ticks for which it burns in total.
+        progress: Ticks for which the item in `INPUT` has been smelted.
     """
 
     def __init__(self) -> None:
@@ -270,7 +270,7 @@ class Furnace(Container):
         self._smelted: Counter[Smelting] = Counter()
 
     def set(self, slot: int, item: int, quantity: int, damage: int = 0) -> None:
-        """As `Container.set`; another item in `INPUT` is smelted from the beginning."""
+        """Set a slot like `Container.set`; another item in `INPUT` resets the progress."""
         before = self.stacks[slot]
         super().set(slot, item, quantity, damage)
         if slot == INPUT and (quantity <= 0 or not is_same(before, self.stacks[slot])):
@@ -278,7 +278,7 @@ class Furnace(Container):
 
     @property
     def is_idle(self) -> bool:
-        """Whether a tick changes nothing."""
+        """Whether a tick would change nothing."""
         without_work = self.stacks[INPUT].item == EMPTY or self.stacks[FUEL].item == EMPTY
         return not self.burning and not self.progress and without_work
 
@@ -312,7 +312,7 @@ class Furnace(Container):
             self.progress = 0
 
     def _possible(self) -> Smelting | None:
-        """What the input becomes, if there is room for it."""
+        """Return the smelting of the input, if there is room for its result, or None."""
         smelting = SMELTING.get(self.stacks[INPUT].item)
         output = self.stacks[OUTPUT]
         if smelting is None or output.item == EMPTY:
@@ -341,7 +341,9 @@ class Furnace(Container):
         self._smelted[smelting] += 1
 
     def take_experience(self, random: Callable[[], float]) -> int:
-        """Points for what was smelted since the last call; fractions are points by chance.
+        """Return the points for what was smelted since the last call.
+
+        A fraction of a point is the probability of one more point.
 
         Args:
             random: Draws a number in [0, 1).
@@ -355,7 +357,7 @@ class Furnace(Container):
 
 
 # ------------------------------------------------------------------------ the containers of a world
-# What lies in furnaces and chests, by the block's place.
+# Contents of furnaces and chests by the block's position.
 
 Place = tuple[int, int, int]
 
@@ -365,16 +367,16 @@ _MAKERS: dict[str, Callable[[], Container]] = {
     "furnace": Furnace,
     "chest": lambda: Container(CHEST_SIZE),
 }
-"""How a block's container is made, by the block's name."""
+"""Constructor of a block's container, by the block's name."""
 
 SCREEN_BLOCKS: dict[int, str] = {BLOCK_ID[kind]: kind for kind in SCREENS}
 """Kind of screen that using a block opens, by block id."""
 
 
 class BlockEntities:
-    """The containers of all furnaces and chests that were ever opened.
+    """The containers of all furnaces and chests that have been opened.
 
-    They stay when the land around them is left; a furnace goes on when it is loaded again.
+    They stay when their land is unloaded; a furnace continues when it is loaded again.
     """
 
     def __init__(self) -> None:
@@ -383,33 +385,31 @@ class BlockEntities:
         self._changes = 0
 
     def clear(self) -> None:
-        """Forget all."""
+        """Remove all containers."""
         self._containers.clear()
         self._furnaces.clear()
 
     def __len__(self) -> int:
-        """How many there are."""
         return len(self._containers)
 
     def __iter__(self) -> Iterator[Container]:
-        """All containers."""
         return (container for _, container in self._containers.values())
 
     def of_block(self, block: int) -> Iterator[tuple[Place, Container]]:
-        """The places and containers of all blocks with this block id."""
+        """Yield position and container of all blocks with this block id."""
         for place, (kind, container) in self._containers.items():
             if kind == block:
                 yield place, container
 
     def at(self, place: Place, block: int) -> Container | None:
-        """The container of the block at a place, made if it has none yet.
+        """Return the container of a block, creating it on first use.
 
         Args:
-            place: Where the block is.
+            place: Position of the block.
             block: Its block id.
 
         Returns:
-            The container; None if the block has none.
+            The container; None if such a block has none.
         """
         kind = SCREEN_BLOCKS.get(block)
         if kind not in _MAKERS:
@@ -422,10 +422,10 @@ class BlockEntities:
         return self._containers[place][1]
 
     def remove(self, place: Place) -> tuple[list[ItemStack], Furnace | None]:
-        """Take the container of a block that is about to go.
+        """Remove the container of a block that is about to disappear.
 
         Returns:
-            What lay in it, and the furnace, if it was one.
+            The stacks in it, and the furnace if it was one.
         """
         _, container = self._containers.pop(place, (0, None))
         furnace = self._furnaces.pop(place, None)
@@ -433,7 +433,7 @@ class BlockEntities:
         return [stack for stack in stacks if stack.item != EMPTY], furnace
 
     def forget_replaced(self, world: World) -> None:
-        """Forget containers whose block was replaced by a command, with what lay in them."""
+        """Remove containers, with their contents, whose block was replaced by a command."""
         if not self._containers or world.changes == self._changes:
             return
         self._changes = world.changes
@@ -442,7 +442,7 @@ class BlockEntities:
                 self.remove(place)
 
     def tick(self, world: World) -> None:
-        """Advance the furnaces of the loaded land by one tick."""
+        """Advance the furnaces in loaded land by one tick."""
         for place, furnace in self._furnaces.items():
             if not furnace.is_idle and world.is_loaded(place[0], place[2]):
                 furnace.tick()

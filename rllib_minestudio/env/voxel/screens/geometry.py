@@ -1,4 +1,4 @@
-"""Where the screens and their slots are, in pixels of Minecraft's window at GUI scale 1."""
+"""Layout of the screens and slots in pixels of Minecraft's window at GUI scale 1; containers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rllib_minestudio.env.voxel.items.inventory import ItemStack
 from rllib_minestudio.env.voxel.items.items import EMPTY, ITEMS
 
 DATA = Path(__file__).parent / "data"
-"""Folder of this layer's tables."""
+"""Folder of the screens' tables."""
 
 SLOT_SIZE = 16
 """Side of a slot's picture, in pixels."""
@@ -23,11 +23,11 @@ _MARGIN = 1
 _TABLE = json.loads((DATA / "geometry.json").read_text(encoding="utf-8"))
 
 WINDOW: tuple[int, int] = (_TABLE["window"][0], _TABLE["window"][1])
-"""Width and height of the window."""
+"""(width, height) of the window."""
 
 
 class Place(NamedTuple):
-    """A slot: the group that it belongs to, and the upper left pixel of its picture."""
+    """A slot: its group, and the upper left pixel of its picture."""
 
     group: str
     x: int
@@ -40,11 +40,11 @@ class ScreenLayout(NamedTuple):
     Attributes:
         left: Column of the panel's left edge.
         top: Row of its upper edge.
-        width: Of the panel.
-        height: Of the panel.
-        slots: In the order of Minecraft's container of that kind.
-        cells: Number of the slot at each pixel plus one, 0 for none, uint8 [height + 1, width + 1]
-            of the window: a cursor pushed to the border is one beyond the last pixel.
+        width: Width of the panel.
+        height: Height of the panel.
+        slots: Slots in the order of Minecraft's container of that kind.
+        cells: Index of the slot at each pixel plus one, 0 for none, uint8 [height + 1, width + 1]
+            of the window, since a cursor at the right or lower edge is one beyond the last pixel.
     """
 
     left: int
@@ -55,17 +55,17 @@ class ScreenLayout(NamedTuple):
     cells: NDArray[np.uint8]
 
     def slot_at(self, x: float, y: float) -> int | None:
-        """Index of the slot at a place of the window; None if there is none."""
+        """Return the index of the slot at a point of the window; None if there is none."""
         number = int(self.cells[int(y), int(x)])
         return number - 1 if number else None
 
     def is_outside(self, x: float, y: float) -> bool:
-        """Whether a place of the window is beside the panel."""
+        """Whether a point of the window is outside the panel."""
         inside_x = self.left <= x < self.left + self.width
         return not (inside_x and self.top <= y < self.top + self.height)
 
     def group(self, name: str) -> range:
-        """Indices of a group's slots, which lie side by side."""
+        """Return the indices of a group's slots, which are consecutive."""
         members = [index for index, slot in enumerate(self.slots) if slot.group == name]
         return range(members[0], members[-1] + 1)
 
@@ -90,24 +90,22 @@ LAYOUTS: dict[str, ScreenLayout] = {
 """Layout by kind of screen: "inventory", "crafting_table", "furnace", "chest"."""
 
 
-# ------------------------------------------------------- stacks that belong to a block or to a grid
+# --------------------------------------------------------------------------------------- containers
 
 NOTHING = ItemStack(EMPTY, 0, 0)
 """What an empty slot holds."""
 
 
 class Container:
-    """A row of slots, read and written as those of an `Inventory` are."""
+    """Slots with the same interface as those of an `Inventory`."""
 
     def __init__(self, size: int) -> None:
         self.stacks: list[ItemStack] = [NOTHING] * size
 
     def __len__(self) -> int:
-        """How many slots there are."""
         return len(self.stacks)
 
     def __getitem__(self, slot: int) -> ItemStack:
-        """The stack in `slot`."""
         return self.stacks[slot]
 
     def set(self, slot: int, item: int, quantity: int, damage: int = 0) -> None:
@@ -116,10 +114,10 @@ class Container:
 
 
 def is_same(one: ItemStack, other: ItemStack) -> bool:
-    """Whether two stacks are of the same item, equally worn, and so could lie in one slot."""
+    """Whether two stacks are of the same item with the same wear, and so can share a slot."""
     return one.item == other.item and one.damage == other.damage
 
 
 def room_beside(stack: ItemStack) -> int:
-    """How many more of its item a stack has room for."""
+    """Return how many more items a stack has room for."""
     return max(ITEMS[stack.item].max_stack - stack.quantity, 0)

@@ -1,6 +1,6 @@
-"""A menu: the slots of a screen, what the cursor carries, and what each kind of click does.
+"""Menus: the slots of a screen, the carried stack, and the effect of each kind of click.
 
-The kinds of click and their results are those of Minecraft's containers.
+The kinds of click and their effects are those of Minecraft's containers.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from rllib_minestudio.env.voxel.screens.slots import (
 
 
 class Route(NamedTuple):
-    """Slots that a stack is moved to by a click with the sneak key.
+    """A range of slots that a click with the sneak key moves a stack to.
 
     Attributes:
         start: First slot.
         stop: Slot after the last.
-        backwards: Whether they are filled from the last one on.
+        backwards: Whether the slots are filled from the last to the first.
     """
 
     start: int
@@ -54,11 +54,11 @@ class Route(NamedTuple):
 
 
 class Menu:
-    """The slots of a screen. Subclasses add them, and say where stacks are moved to.
+    """The slots of a screen. Subclasses add the slots, and the routes of moved stacks.
 
     Attributes:
         slots: All slots, in Minecraft's order.
-        carried: What the cursor carries.
+        carried: The stack that the cursor carries.
     """
 
     def __init__(self, owner: MenuOwner) -> None:
@@ -67,19 +67,19 @@ class Menu:
         self._owner = owner
 
     def routes(self, index: int, stack: ItemStack) -> Sequence[Route]:
-        """Where `stack`, in slot `index`, is moved to; the next only if nothing fits in one."""
+        """Return routes for `stack` in slot `index`, each tried if nothing fits the one before."""
         raise NotImplementedError
 
     def loose(self) -> Sequence[Slot]:
-        """Slots with what does not stay when the screen closes."""
+        """Return the slots whose contents do not stay when the screen closes."""
         return ()
 
     def remove(self, item: int | None, at_most: int | None) -> int:
-        """Remove items that lie loose or are carried, as the command /clear does.
+        """Remove items from the loose slots and the carried stack, as `/clear` does.
 
         Args:
-            item: Only this item id; None for all.
-            at_most: Stop after this many; None for no limit.
+            item: Id of the only item to remove; None for all.
+            at_most: Most items to remove; None for no limit.
 
         Returns:
             How many items were removed.
@@ -100,11 +100,11 @@ class Menu:
         return removed
 
     def pick_up(self, index: int, half: bool) -> None:
-        """A click on a slot: takes, puts, adds or exchanges.
+        """Click on a slot: take, put, add to or exchange its stack.
 
         Args:
             index: The slot.
-            half: Whether the right button was used: takes half, and puts one.
+            half: Whether the right button was used, which takes half and puts one.
         """
         slot, here, carried = self.slots[index], self.slots[index].stack, self.carried
         if here.item == EMPTY:
@@ -125,14 +125,14 @@ class Menu:
             slot.taken(self._owner, taken)
 
     def _put(self, slot: Slot, quantity: int) -> None:
-        """Put up to `quantity` of what is carried into a slot that is empty or holds the same."""
+        """Put up to `quantity` carried items into a slot that is empty or holds the same item."""
         carried, there = self.carried, slot.stack.quantity
         moved = min(quantity, max(slot.limit(carried) - there, 0))
         slot.put(carried._replace(quantity=there + moved))
         self.carried = _without(carried, moved)
 
     def throw(self, one: bool) -> None:
-        """A click beside the panel: throws what is carried, or one of it."""
+        """Click outside the panel: throw the carried stack, or one item of it."""
         if self.carried.item == EMPTY:
             return
         thrown = self.carried._replace(quantity=1) if one else self.carried
@@ -140,13 +140,13 @@ class Menu:
         self._owner.throw(thrown, counted=True)
 
     def quick_move(self, index: int) -> None:
-        """A click with the sneak key: moves a stack across; a result, as often as it fits."""
+        """Click with the sneak key: move a stack across; a result, as often as it fits."""
         moved = self._move(index)
         while moved != EMPTY and self.slots[index].stack.item == moved:
             moved = self._move(index)
 
     def _move(self, index: int) -> int:
-        """Move what lies in a slot once; returns its item, or `EMPTY` if nothing moved."""
+        """Move a slot's stack once; return its item, or `EMPTY` if nothing moved."""
         slot, stack = self.slots[index], self.slots[index].stack
         if stack.item == EMPTY:
             return EMPTY
@@ -165,7 +165,7 @@ class Menu:
         return stack.item
 
     def _distribute(self, stack: ItemStack, route: Route) -> ItemStack:
-        """Put a stack onto equal ones, then into the first empty slot; returns the rest."""
+        """Add a stack to equal ones, then to the first empty slot; return the rest."""
         slots = self.slots[route.start : route.stop]
         if route.backwards:
             slots.reverse()
@@ -184,7 +184,7 @@ class Menu:
         return stack
 
     def swap(self, index: int, hotbar: int) -> None:
-        """A hotbar key: exchanges a slot's stack with that of hotbar slot `hotbar`."""
+        """Press a hotbar key: exchange a slot's stack with that of hotbar slot `hotbar`."""
         slot, inventory = self.slots[index], self._owner.inventory
         here, mine = slot.stack, inventory[hotbar]
         if mine.item == EMPTY:
@@ -211,7 +211,7 @@ class Menu:
             slot.taken(self._owner, here)
 
     def collect(self, index: int) -> None:
-        """A double click: gathers what equals the carried stack, full stacks last."""
+        """Double click: gather stacks equal to the carried one, full stacks last."""
         if self.carried.item == EMPTY or self.slots[index].stack.item != EMPTY:
             return
         for with_full in (False, True):
@@ -226,7 +226,7 @@ class Menu:
                     slot.taken(self._owner, taken)
 
     def can_spread(self, index: int, chosen: int) -> bool:
-        """Whether a drag that has touched `chosen` slots also takes in slot `index`."""
+        """Whether a drag over `chosen` slots can also include slot `index`."""
         slot, carried = self.slots[index], self.carried
         here = slot.stack
         fits = here.item == EMPTY or (
@@ -236,7 +236,7 @@ class Menu:
         return enough and fits and slot.accepts(carried)
 
     def spread(self, chosen: Sequence[int], one_each: bool) -> None:
-        """The end of a drag: puts equal shares, or one each, into the slots it has touched."""
+        """End a drag: put equal shares, or one item each, into the chosen slots."""
         if self.carried.item == EMPTY:
             return
         share = 1 if one_each else self.carried.quantity // len(chosen)
@@ -245,10 +245,10 @@ class Menu:
                 self._put(self.slots[index], share)
 
     def close(self, alive: bool) -> None:
-        """Throw what is carried; what lay in a grid goes to the player, or is thrown, too.
+        """Throw the carried stack; move loose stacks to the player, or throw them, too.
 
         Args:
-            alive: Whether the player lives, and so can take it back.
+            alive: Whether the player is alive, and so can take loose stacks back.
         """
         if self.carried.item != EMPTY:
             self._owner.throw(self.carried, counted=False)
@@ -264,38 +264,37 @@ class Menu:
 
 
 def _without(stack: ItemStack, quantity: int) -> ItemStack:
-    """A stack with `quantity` fewer."""
     left = stack.quantity - quantity
     return stack._replace(quantity=left) if left > 0 else NOTHING
 
 
 # -------------------------------------------------------------------- the menus of the four screens
-# Their slots, and where the sneak key moves stacks.
+# Their slots, and the routes of stacks moved with the sneak key.
 
 _ARMOUR = {"head": HEAD_SLOT, "chest": CHEST_SLOT, "legs": LEGS_SLOT, "feet": FEET_SLOT}
-"""Slot of the inventory by where a piece is worn, in the order of the screen."""
+"""Slot of the inventory by where an armour piece is worn, in the order of the screen."""
 
 
 def _players(owner: MenuOwner) -> list[Slot]:
-    """The player's slots as every screen shows them: three rows, then the hotbar."""
+    """Return the player's slots as in every screen: three rows, then the hotbar."""
     slots = (*range(HOTBAR_SLOTS, MAIN_SLOTS), *range(HOTBAR_SLOTS))
     return [Slot(owner.inventory, slot) for slot in slots]
 
 
 def _span(kind: str, first: str, last: str | None = None, backwards: bool = False) -> Route:
-    """The slots from group `first` to group `last` of a screen."""
+    """Return the route from group `first` to group `last` of a screen's slots."""
     layout = LAYOUTS[kind]
     return Route(layout.group(first).start, layout.group(last or first).stop, backwards)
 
 
 def _across(kind: str, index: int) -> Route:
-    """From the three rows to the hotbar, and back."""
+    """Return the route from the three rows to the hotbar, or back."""
     in_rows = index in LAYOUTS[kind].group("main")
     return _span(kind, "hotbar" if in_rows else "main")
 
 
 class _GridMenu(Menu):
-    """A menu with a crafting grid, whose contents do not stay."""
+    """A menu with a crafting grid, whose contents do not stay when the screen closes."""
 
     def __init__(self, owner: MenuOwner, grid: Grid) -> None:
         super().__init__(owner)
@@ -303,7 +302,6 @@ class _GridMenu(Menu):
         self.slots = [ResultSlot(grid), *(Slot(grid, cell) for cell in range(len(grid)))]
 
     def loose(self) -> Sequence[Slot]:
-        """The grid's slots."""
         return self.slots[1 : 1 + self._grid_size]
 
 
@@ -319,7 +317,7 @@ class InventoryMenu(_GridMenu):
         self.slots += [*_players(owner), Slot(inventory, OFFHAND_SLOT)]
 
     def routes(self, index: int, stack: ItemStack) -> Sequence[Route]:
-        """Armour and shields to where they are worn, everything else across."""
+        """Move armour and shields to where they are worn, everything else across."""
         group = LAYOUTS[self.KIND].slots[index].group
         everywhere = _span(self.KIND, "main", "hotbar", backwards=group == "result")
         if group in ("result", "craft", "armour"):
@@ -329,7 +327,7 @@ class InventoryMenu(_GridMenu):
         return (everywhere if group == "offhand" else _across(self.KIND, index),)
 
     def _place_to_wear(self, stack: ItemStack) -> int | None:
-        """The empty slot that a stack is worn in; None if there is none."""
+        """Return the slot that a stack is worn in, if it is empty, or None."""
         place, layout = WORN_AT.get(stack.item), LAYOUTS[self.KIND]
         if place is None:
             return None
@@ -350,7 +348,7 @@ class CraftingMenu(_GridMenu):
         self.slots += _players(owner)
 
     def routes(self, index: int, stack: ItemStack) -> Sequence[Route]:
-        """From the grid to the player; from the player to the grid, and across if it is full."""
+        """Move from the grid to the player, and from the player to the grid or, if full, across."""
         group = LAYOUTS[self.KIND].slots[index].group
         if group in ("result", "craft"):
             return (_span(self.KIND, "main", "hotbar", backwards=group == "result"),)
@@ -368,7 +366,7 @@ class FurnaceMenu(Menu):
         self.slots = [*furnace_slots, *_players(owner)]
 
     def routes(self, index: int, stack: ItemStack) -> Sequence[Route]:
-        """What can be smelted to the input, fuel to the fuel, everything else across."""
+        """Move what can be smelted to the input, fuel to the fuel slot, everything else across."""
         group = LAYOUTS[self.KIND].slots[index].group
         if group in ("input", "fuel", "output"):
             return (_span(self.KIND, "main", "hotbar", backwards=group == "output"),)
@@ -389,27 +387,26 @@ class ChestMenu(Menu):
         self.slots = [*(Slot(chest, slot) for slot in range(len(chest))), *_players(owner)]
 
     def routes(self, index: int, stack: ItemStack) -> Sequence[Route]:
-        """From the chest to the player's last slots first, and from the player to the chest."""
+        """Move from the chest to the player, last slots first, and from the player to the chest."""
         if index in LAYOUTS[self.KIND].group("chest"):
             return (_span(self.KIND, "main", "hotbar", backwards=True),)
         return (_span(self.KIND, "chest"),)
 
 
-# ------------------------------------------------------------------- what is seen of an open screen
-# All that drawing one takes.
+# ---------------------------------------------------------------- what is visible of an open screen
 
 
 class ScreenView(NamedTuple):
-    """An open screen at one moment.
+    """The visible state of an open screen: all that is needed to draw it.
 
     Attributes:
         kind: "inventory", "crafting_table", "furnace" or "chest".
         stacks: One per slot, in the order of `geometry.LAYOUTS[kind].slots`.
-        cursor: Pixel (x, y) of the window that the cursor's tip is on; a cursor pushed to the
-            right or lower edge is one beyond the last pixel.
-        carried: What the cursor carries; item 0 if nothing.
-        burn: In a furnace, the share of the fuel's burning time that is left, 0 to 1.
-        progress: In a furnace, the share of the smelting that is done, 0 to 1.
+        cursor: Pixel (x, y) of the window under the cursor's tip; at the right or lower edge, it is
+            one beyond the last pixel.
+        carried: The stack that the cursor carries; its item is 0 if there is none.
+        burn: For a furnace, the share of the fuel's burning time that is left, 0 to 1.
+        progress: For a furnace, the share of the smelting that is done, 0 to 1.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""An open screen: its menu, its cursor, and what the keys and the mouse do to it."""
+"""An open screen: its menu and cursor, and the effects of keys and mouse on it."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Screen:
 
     Attributes:
         kind: "inventory", "crafting_table", "furnace" or "chest".
-        menu: Its slots.
-        cursor: Where the cursor is.
+        menu: The menu, with its slots.
+        cursor: The cursor.
         place: The block (x, y, z) that was used to open it; None for the inventory.
     """
 
@@ -51,10 +51,10 @@ class Screen:
         """Open a screen.
 
         Args:
-            kind: Which.
+            kind: Kind of screen.
             owner: The player.
             place: The block that was used; None for the inventory.
-            container: What the block holds, if it holds anything.
+            container: The block's container, if it has one.
         """
         self.kind = kind
         self.place = place
@@ -69,7 +69,7 @@ class Screen:
         self._ticks = 0
 
     def press_hotbar(self, slot: int) -> None:
-        """The key of hotbar slot 0 to 8: exchanges it with the slot under the cursor."""
+        """Press the key of hotbar slot 0 to 8: exchange its stack with that under the cursor."""
         hovered = self._layout.slot_at(*self.cursor.pixel)
         if hovered is not None and self.menu.carried.item == EMPTY:
             self.menu.swap(hovered, slot)
@@ -83,11 +83,11 @@ class Screen:
     def use_buttons(
         self, pressed: tuple[bool, bool], released: tuple[bool, bool], sneaking: bool
     ) -> None:
-        """Press, then releases mouse buttons; called once per tick.
+        """Press, then release mouse buttons; to be called once per tick.
 
         Args:
             pressed: Whether the left and the right button went down.
-            released: Whether they went up.
+            released: Whether the left and the right button went up.
             sneaking: Whether the sneak key is down.
         """
         x, y = self.cursor.x, self.cursor.y
@@ -100,7 +100,7 @@ class Screen:
                 self._clicks.release(x, y, button, sneaking)
 
     def view(self) -> ScreenView:
-        """What is seen of it."""
+        """Return the visible state of the screen."""
         furnace = self._furnace
         stacks = self._inventory.stacks() + [slot.stack for slot in self._others]
         return ScreenView(
@@ -114,7 +114,7 @@ class Screen:
 
 
 def _places(slots: Sequence[Slot], inventory: Inventory) -> Iterator[int]:
-    """Where the stack of each slot is: in the inventory, or behind it in the slots' order."""
+    """Yield the index of each slot's stack in `stacks` of `view`: inventory first, then others."""
     behind = count(SLOTS)
     for slot in slots:
         yield slot.index if slot.container is inventory else next(behind)
@@ -133,18 +133,18 @@ def _menu(kind: str, owner: MenuOwner, container: Container | None) -> Menu:
 
 
 # ---------------------------------- mouse buttons over a screen, as clicks, drags and double clicks
-# With nothing carried, a press acts, and its release does nothing. With a stack carried, a press
-# begins a drag: the slots that the cursor then comes upon share the stack when the button is
-# released; if there were none, the release is a click.
+# With nothing carried, a press acts and its release does nothing. With a stack carried, a press
+# starts a drag: when the button is released, the slots touched by the cursor share the stack; if
+# there are none, the release is a click.
 
 LEFT, RIGHT = range(2)
-"""Mouse buttons: attack, and use."""
+"""Mouse buttons: those of the attack and use keys."""
 DOUBLE_CLICK_TICKS = 5
-"""A second click is part of a double click if it comes earlier than this (Minecraft: 250 ms)."""
+"""A second click fewer ticks than this after the first makes a double click (Minecraft: 250 ms)."""
 
 
 class Clicks:
-    """What the mouse buttons are doing to a menu."""
+    """Conversion of mouse button events into a menu's clicks, drags and double clicks."""
 
     def __init__(self, menu: Menu, layout: ScreenLayout) -> None:
         self._menu, self._layout = menu, layout
@@ -158,11 +158,11 @@ class Clicks:
         self._moved_across: ItemStack = NOTHING
 
     def press(self, x: float, y: float, button: int, sneaking: bool, tick: int) -> None:
-        """A button goes down.
+        """Handle a button that goes down.
 
         Args:
-            x: The cursor's place in the window.
-            y: The cursor's place in the window.
+            x: The cursor's position in the window.
+            y: The cursor's position in the window.
             button: `LEFT` or `RIGHT`.
             sneaking: Whether the sneak key is down.
             tick: Number of the tick.
@@ -186,7 +186,7 @@ class Clicks:
         self._last_slot, self._last_button, self._last_tick = slot, button, tick
 
     def move(self, x: float, y: float) -> None:
-        """The cursor has moved to a place of the window."""
+        """Handle a movement of the cursor to a position in the window."""
         if self._active is None or self._dragging is None:
             return
         slot = self._layout.slot_at(x, y)
@@ -196,7 +196,7 @@ class Clicks:
             self._dragged.append(slot)
 
     def release(self, x: float, y: float, button: int, sneaking: bool) -> None:
-        """A button goes up; arguments as of `press`."""
+        """Handle a button that goes up, with arguments as in `press`."""
         self._active = None
         slot, menu = self._layout.slot_at(x, y), self._menu
         collects = slot is not None and menu.slots[slot].is_collected
@@ -219,7 +219,7 @@ class Clicks:
         self._dragging = None
 
     def _click(self, slot: int | None, x: float, y: float, button: int, sneaking: bool) -> None:
-        """A click with a carried stack, which its release carries out."""
+        """Click with a carried stack, at the release of the button."""
         menu = self._menu
         if slot is None:
             if self._layout.is_outside(x, y):
@@ -231,7 +231,7 @@ class Clicks:
             menu.pick_up(slot, button == RIGHT)
 
     def _double_click(self, slot: int, sneaking: bool) -> None:
-        """Collect; with the sneak key, moves all equal to what was moved before across."""
+        """Collect; with the sneak key, move across all stacks equal to the last one moved."""
         menu, moved = self._menu, self._moved_across
         if not sneaking:
             menu.collect(slot)
@@ -247,11 +247,11 @@ class Clicks:
 # --------------------------------------------- the cursor of an open screen, which the camera moves
 
 PIXELS_PER_DEGREE = 2400.0 / 360.0
-"""MineRL's scale: the mouse's way around a whole turn is 2400 pixels."""
+"""MineRL's scale: a turn of 360 degrees moves the mouse by 2400 pixels."""
 
 
 class ScreenCursor:
-    """A place in the window, in pixels; it starts at the centre.
+    """Position of the cursor in the window, in pixels; it starts at the centre.
 
     Attributes:
         x: From the left edge, 0 to 640.
@@ -262,15 +262,15 @@ class ScreenCursor:
         self.centre()
 
     def centre(self) -> None:
-        """Move it to the window's middle, where every screen that opens has it."""
+        """Move it to the window's centre, where it is when a screen opens."""
         self.x, self.y = WINDOW[0] / 2, WINDOW[1] / 2
 
     def turn(self, pitch: float, yaw: float) -> None:
-        """Move it by a turn of the camera, in degrees, as far as the window goes."""
+        """Move it by a turn of the camera in degrees, within the window."""
         self.x = min(max(self.x + yaw * PIXELS_PER_DEGREE, 0.0), float(WINDOW[0]))
         self.y = min(max(self.y + pitch * PIXELS_PER_DEGREE, 0.0), float(WINDOW[1]))
 
     @property
     def pixel(self) -> tuple[int, int]:
-        """The pixel that its tip is on."""
+        """The pixel under its tip."""
         return int(self.x), int(self.y)

@@ -1,4 +1,4 @@
-"""The kinds of slots: what each accepts, how much of it, and what taking from it does besides."""
+"""The kinds of slots: what each accepts, how much, and the side effects of taking from it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from rllib_minestudio.env.voxel.screens.crafting import (
 from rllib_minestudio.env.voxel.screens.geometry import Container, is_same
 
 WORN_AT: dict[int, str] = {ITEM_ID[row["item"]]: row["place"] for row in rows("worn.csv")}
-"""Where an item is worn or held by itself: "head", "chest", "legs", "feet" or "offhand"."""
+"""Where an item belongs, by item id: "head", "chest", "legs", "feet" or "offhand"."""
 
 _BUCKET = ITEM_ID["bucket"]
 
 
 class MenuOwner(Protocol):
-    """The player to whom a menu belongs.
+    """The player that a menu belongs to.
 
     Attributes:
         inventory: What the player carries.
@@ -36,17 +36,17 @@ class MenuOwner(Protocol):
         """Throw a stack into the world; `counted` if the player meant to."""
 
     def count_crafted(self, item: int, quantity: int) -> None:
-        """Counts what was crafted or smelted, when it is taken."""
+        """Count items that were crafted or smelted, when they are taken."""
 
     def earn(self, furnace: Furnace) -> None:
-        """Receive the experience that a furnace has collected."""
+        """Collect the experience stored in a furnace."""
 
 
 class Slot:
-    """A place of a menu, which shows one slot of a container.
+    """A slot of a menu, which shows one slot of a container.
 
     Attributes:
-        container: Whose slot it is.
+        container: The container.
         is_collected: Whether a double click elsewhere takes from it.
     """
 
@@ -58,11 +58,11 @@ class Slot:
 
     @property
     def stack(self) -> ItemStack:
-        """What lies in it."""
+        """The stack in it."""
         return self.container[self.index]
 
     def put(self, stack: ItemStack) -> None:
-        """Replace what lies in it."""
+        """Replace the stack in it."""
         self.container.set(self.index, *stack)
 
     def accepts(self, stack: ItemStack) -> bool:
@@ -70,21 +70,21 @@ class Slot:
         return True
 
     def limit(self, stack: ItemStack) -> int:
-        """The most of a stack that may lie in it."""
+        """The largest quantity of a stack that may be put into it."""
         return ITEMS[stack.item].max_stack
 
     def take(self, quantity: int) -> ItemStack:
-        """Take up to `quantity` out of it, which `taken` must follow."""
+        """Take up to `quantity` out of it; the caller must then call `taken`."""
         stack = self.stack
         moved = min(quantity, stack.quantity)
         self.put(stack._replace(quantity=stack.quantity - moved))
         return stack._replace(quantity=moved)
 
     def note(self, quantity: int, by_swap: bool = False) -> None:
-        """Note that `quantity` leave it by another way than `take`."""
+        """Record that `quantity` items leave it other than by `take`."""
 
     def taken(self, owner: MenuOwner, stack: ItemStack) -> None:
-        """What taking `stack` out of it does besides."""
+        """Apply the side effects of having taken `stack` out of it."""
 
 
 class WornSlot(Slot):
@@ -95,7 +95,7 @@ class WornSlot(Slot):
         self._place = place
 
     def accepts(self, stack: ItemStack) -> bool:
-        """Whether it is worn here."""
+        """Whether the stack is worn here."""
         return WORN_AT.get(stack.item) == self._place
 
     def limit(self, stack: ItemStack) -> int:
@@ -104,13 +104,13 @@ class WornSlot(Slot):
 
 
 class FuelSlot(Slot):
-    """A furnace's slot for fuel, and for the bucket that is filled from a wet sponge."""
+    """A furnace's slot for fuel, and for a bucket that a wet sponge fills."""
 
     def __init__(self, furnace: Furnace) -> None:
         super().__init__(furnace, FUEL)
 
     def accepts(self, stack: ItemStack) -> bool:
-        """Whether it burns, or is a bucket."""
+        """Whether the stack burns or is a bucket."""
         return stack.item in BURN_TICKS or stack.item == _BUCKET
 
     def limit(self, stack: ItemStack) -> int:
@@ -119,46 +119,42 @@ class FuelSlot(Slot):
 
 
 class _OutputSlot(Slot):
-    """A slot that is only taken from; what is taken counts as crafted."""
+    """A slot that only yields items, which count as crafted."""
 
     def __init__(self, container: Container, index: int) -> None:
         super().__init__(container, index)
         self._leaving = 0
 
     def accepts(self, stack: ItemStack) -> bool:
-        """Nothing can be put into it."""
         return False
 
     def take(self, quantity: int) -> ItemStack:
-        """Take up to `quantity` out of it."""
         self._leaving += min(quantity, self.stack.quantity)
         return super().take(quantity)
 
     def note(self, quantity: int, by_swap: bool = False) -> None:
-        """Counts what leaves it."""
         self._leaving += quantity
 
     def taken(self, owner: MenuOwner, stack: ItemStack) -> None:
-        """Tell the owner what was made."""
         if self._leaving:
             owner.count_crafted(stack.item, self._leaving)
         self._leaving = 0
 
 
 class SmeltedSlot(_OutputSlot):
-    """A furnace's output. As in Minecraft, what a hotbar key takes out of it does not count."""
+    """A furnace's output; as in Minecraft, what a hotbar key takes out of it does not count."""
 
     def __init__(self, furnace: Furnace) -> None:
         super().__init__(furnace, OUTPUT)
         self._furnace = furnace
 
     def note(self, quantity: int, by_swap: bool = False) -> None:
-        """Counts what leaves it."""
+        """Count what leaves it, unless by a hotbar key."""
         if not by_swap:
             super().note(quantity)
 
     def taken(self, owner: MenuOwner, stack: ItemStack) -> None:
-        """Tell the owner what was made, and gives the experience for it."""
+        """Report smelted items to the owner, and hand out their experience."""
         super().taken(owner, stack)
         owner.earn(self._furnace)
 
@@ -167,7 +163,7 @@ class Grid(Container):
     """A crafting grid.
 
     Attributes:
-        width: Columns.
+        width: Number of columns.
     """
 
     def __init__(self, width: int) -> None:
@@ -176,11 +172,11 @@ class Grid(Container):
 
     @property
     def result(self) -> ItemStack:
-        """What can be made of what lies in it."""
+        """The result of crafting the items in the grid."""
         return craft(self.stacks, self.width)
 
     def use_up(self, owner: MenuOwner) -> None:
-        """Take one item out of each cell; what remains of them stays, or goes to the owner."""
+        """Take one item out of each cell; remainders, such as buckets, stay or go to the owner."""
         for cell, stack in enumerate(self.stacks):
             if stack.item == EMPTY:
                 continue
@@ -199,7 +195,7 @@ class Grid(Container):
 
 
 class ResultSlot(_OutputSlot):
-    """The result of a grid. Taking it uses the ingredients up, and is always taking all of it."""
+    """The result of a grid. It is always taken whole, which uses the ingredients up."""
 
     is_collected = False
 
@@ -209,18 +205,18 @@ class ResultSlot(_OutputSlot):
 
     @property
     def stack(self) -> ItemStack:
-        """What can be taken."""
+        """The grid's result."""
         return self._grid.result
 
     def put(self, stack: ItemStack) -> None:
-        """Do nothing: the grid alone decides what lies here."""
+        """Do nothing: only the grid determines what lies here."""
 
     def take(self, quantity: int) -> ItemStack:
-        """Take the result; as in Minecraft, half of it counts when half was asked for."""
+        """Take the whole result; as in Minecraft, only `quantity` of it counts as crafted."""
         self._leaving += min(quantity, self.stack.quantity)
         return self.stack
 
     def taken(self, owner: MenuOwner, stack: ItemStack) -> None:
-        """Tell the owner what was made, and uses the ingredients up."""
+        """Report crafted items to the owner, and use the ingredients up."""
         super().taken(owner, stack)
         self._grid.use_up(owner)

@@ -1,14 +1,12 @@
-"""The embedded engine behind MineStudio's wire protocol, so that its own package plays on it.
+"""The embedded engine behind MineStudio's wire protocol, for use by the MineStudio package itself.
 
 MineStudio starts its engine as a process and talks to it over TCP (the protocol of MalmoEnv).
 `python -m rllib_minestudio.env.voxel.server` is such a process; `launcher` puts it where
-MineStudio looks for its engine. Below, imports point downwards:
+MineStudio looks for its engine. Each module imports only from those listed below it:
 
-    __main__            the process: options, ready lines, end
-    launcher            the files that make MineStudio start that process
-    turns               one call at a time; who has to make room
-    service  owner      connections; noticing that the process's owner is gone
-    session             one game, as the protocol sees it
-    mission  step_text  what a mission and a step ask for
-    wire                messages on a socket, with limits
+    __main__    the process: options, ready lines, end
+    launcher    the files that make MineStudio start that process; noticing that the owner is gone
+    service     connections, and taking turns at the engine
+    session     missions, and the games that they start
+    step_text   steps; messages on a socket, with limits
 """

@@ -1,4 +1,4 @@
-"""`python -m rllib_minestudio.env.voxel.server`: the embedded engine as a process of its own."""
+"""`python -m rllib_minestudio.env.voxel.server`: the embedded engine as a separate process."""
 
 from __future__ import annotations
 
@@ -22,43 +22,39 @@ _DESCRIPTION = """\
 Serve the embedded engine with MineStudio's wire protocol, on this machine only.
 
 MineStudio's own package starts it once `rllib engine install --embedded` has been run.
-By hand it is useful for looking at the protocol. It ends when its parent process does,
+Started by hand, it serves to explore the protocol. It ends when its parent process does,
 when nobody reads its output any more, on SIGTERM, and when a client asks it to.
 """
 
 
 def log(line: str) -> None:
-    """Write a line for the process that started the engine."""
+    """Print a line for the process that started the engine."""
     with contextlib.suppress(OSError):  # nobody reads: `OwnerProcess` will notice
         print(line, flush=True)
 
 
 def _port(text: str) -> int:
-    """Read a port number.
-
-    Raises:
-        ArgumentTypeError: If it is none; argparse shows the message.
-    """
+    """Read a port number, or raise an error whose message argparse shows."""
     if not text.isdecimal() or int(text) > LARGEST_PORT:
         raise argparse.ArgumentTypeError(f"must be from 0 to {LARGEST_PORT}; got {text!r}")
     return int(text)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve until the end and return the exit status."""
+    """Serve until the end, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m rllib_minestudio.env.voxel.server",
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--port", type=_port, default=0, help="port to listen on; another if taken (default: any)"
+        "--port", type=_port, default=0, help="port, or a free one if it is taken (default: any)"
     )
     parser.add_argument(
         "--owner",
         type=int,
         metavar="PID",
-        help="end with this process too, the parent of the parent",
+        help="also end when this process does, the parent's parent",
     )
     options = parser.parse_args(arguments)
     owner = OwnerProcess(options.owner)
@@ -67,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(service: Service, owner: OwnerProcess) -> int:
-    """Announce a service, serve, and stop when the owner is gone or on a signal."""
+    """Announce the service, and serve until the owner is gone or a signal arrives."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: service.close())
 

@@ -2,9 +2,9 @@
 
 MineStudio looks for `$MINESTUDIO_DIR/engine/build/libs/mcprec-6.13.jar` and starts it with
 `xvfb-run -a java -Xmx2G -jar JAR --envPort=PORT`, or `vglrun -d DEVICE java ...` for rendering on a
-GPU; all three commands come from PATH. So a folder with commands of these names, first in PATH, is
-all it takes, and MineStudio's own files stay as they are. What its Python misses beside current
-packages is supplied when Python starts (`startup`, by PYTHONPATH).
+GPU. All three commands come from PATH, so a folder with commands of these names, first in PATH, is
+enough, and MineStudio's own files stay unchanged. What MineStudio needs to run with current
+packages is supplied when Python starts (`startup`, on PYTHONPATH).
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from rllib_minestudio.foundation.files import write_whole
 
 DIRECTORY_VARIABLE = "MINESTUDIO_DIR"
 JAR = Path("engine/build/libs/mcprec-6.13.jar")
-"""Where MineStudio expects its engine, below its directory."""
+"""Path of MineStudio's engine in its directory."""
 COMMANDS = Path("engine/bin")
-"""Where the commands lie that start the embedded engine, below MineStudio's directory."""
+"""Folder of the commands that start the embedded engine, in MineStudio's directory."""
 ACTIVATE = Path("engine/embedded.sh")
-"""Shell lines that make a shell's MineStudio use the embedded engine."""
+"""Script to source in a shell, whose MineStudio then uses the embedded engine."""
 
 STARTUP = Path(__file__).parent / "startup"
 """The folder for PYTHONPATH."""
@@ -79,7 +79,7 @@ def default_directory() -> Path:
 
 
 def is_installed(directory: Path) -> bool:
-    """Whether the embedded engine stands where MineStudio's would, in its `directory`."""
+    """Whether the embedded engine is installed in MineStudio's `directory`."""
     jar = directory / JAR
     try:
         with jar.open("rb") as file:
@@ -89,12 +89,11 @@ def is_installed(directory: Path) -> bool:
 
 
 def install(directory: Path, start: Sequence[str] | None = None) -> Path:
-    """Make MineStudio find the embedded engine in its `directory`; may be repeated.
+    """Install the embedded engine in MineStudio's `directory`; may be repeated.
 
     Args:
-        directory: MineStudio's directory; made if it does not exist.
-        start: The command that starts the engine; by default this Python with the module of this
-            package.
+        directory: MineStudio's directory; created if it does not exist.
+        start: The command that starts the engine; by default this Python with this package.
 
     Returns:
         The file to source in a shell.
@@ -125,14 +124,14 @@ def install(directory: Path, start: Sequence[str] | None = None) -> Path:
                 startup=shlex.quote(str(STARTUP)),
             ),
         )
-        write_whole(jar, _JAR_TEXT)  # last: a jar without commands would start Java
+        write_whole(jar, _JAR_TEXT)  # last: with a jar but no commands, MineStudio would start Java
     except OSError as error:
         raise EngineError(f"The engine cannot be installed in {directory}: {error}.") from error
     return activate
 
 
 def environment(directory: Path) -> dict[str, str]:
-    """Return the environment variables with which MineStudio uses `directory`'s embedded engine."""
+    """Return environment variables that make MineStudio use `directory`'s embedded engine."""
     directory = directory.expanduser().absolute()
     path = os.environ.get("PATH", os.defpath)
     python_path = filter(None, (str(STARTUP), os.environ.get("PYTHONPATH")))
@@ -143,31 +142,31 @@ def environment(directory: Path) -> dict[str, str]:
     }
 
 
-# --------- notices that the process which started the engine is gone, so that no engine outlives it
+# --------------------------------------------- the owner process, which the engine must not outlive
 
 _SECONDS_BETWEEN_LOOKS = 0.5
 _STDOUT = 1
 
 
 class OwnerProcess:
-    """The process for which this one runs.
+    """The process that this one runs for.
 
-    MineStudio starts a shell script which starts us, and reads our output through a pipe. Killed
-    with SIGKILL it leaves the script waiting for us forever.
+    MineStudio starts a shell script, which starts this process, and reads its output through a
+    pipe. If MineStudio is killed with SIGKILL, the script waits for this process forever.
     """
 
     def __init__(self, pid: int | None) -> None:
         """Remember the parent process and the pipe's reader.
 
         Args:
-            pid: The owner, if it is not this process's parent but the parent's parent.
+            pid: The owner, if it is the parent's parent and not the parent.
         """
         self._parent = os.getppid()
         self._grandparent = pid
         self._readers: select.poll | None = None
         if stat.S_ISFIFO(os.fstat(_STDOUT).st_mode):
             self._readers = select.poll()
-            self._readers.register(_STDOUT, 0)  # errors only: nobody holds the reading end
+            self._readers.register(_STDOUT, 0)  # errors only: the reading end was closed
 
     def is_gone(self) -> bool:
         """Whether nobody reads the output any more, or the parent or owner has ended."""
@@ -187,7 +186,7 @@ class OwnerProcess:
 
 
 def _parent_of(pid: int) -> int | None:
-    """Return the parent of a process; None where the system does not tell (no /proc)."""
+    """Return the parent of a process; None if it cannot be read (no /proc)."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

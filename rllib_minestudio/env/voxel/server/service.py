@@ -1,4 +1,4 @@
-"""The TCP side of the engine: connections from this machine, and what each message does."""
+"""The TCP side of the engine: connections from this machine, and the handling of messages."""
 
 from __future__ import annotations
 
@@ -20,36 +20,38 @@ HOST = "127.0.0.1"
 
 MAX_CONNECTIONS = 8
 LARGEST_MESSAGE = 2**20
-"""Bytes of a message; a mission with a full inventory has a hundredth of it."""
+"""Most bytes of a message; a mission with a full inventory has a hundredth of that."""
 _LONGEST_HELLO = 64
 _HELLO = b"<MalmoEnv"
 _STEP = re.compile(rb"<StepClient[02]>(.*)</StepClient[02] ?>", re.DOTALL)
 
 _SECONDS_TO_HELLO = 10.0
 _SECONDS_PER_MESSAGE = 30.0
-"""For a message that has begun, in either direction."""
+"""Longest time for a message that has begun, in either direction."""
 
 SECONDS_PER_CALL = 120.0
-"""The longest that the engine may take to answer one message. An engine that takes longer is
-abandoned, with the thread that waits for it, and replaced by a new one."""
+"""Longest time that the engine may take to answer one message. After that, it is abandoned, with
+the thread that waits for it, and replaced by a new one."""
 
 SECONDS_IDLE = 3600.0
-"""The longest pause between two messages of a client, whose learner may update for minutes. When
-all places are taken, a client that has done nothing yet is disconnected at once for a new one, and
-so is one that has been silent for `_SECONDS_SPARED`."""
+"""Longest pause between two messages of a client, whose learner may update for minutes.
+
+If all places are taken, a client that has not sent a message yet, or has been silent for
+`_SECONDS_SPARED`, is disconnected to make room for a new one.
+"""
 
 _SECONDS_SPARED = 300.0
 
 _OK = struct.pack("!I", 1)
 _STEP_REPLY = struct.Struct("!dbb")
 _NO_REWARD = 0.0
-"""Rewards are the business of MineStudio's callbacks."""
+"""MineStudio's callbacks compute the rewards."""
 
 
 class Service:
-    """Serves one session to each client that connects.
+    """TCP server of one session, shared by all clients.
 
-    MineStudio opens a new connection for each reset, so the game belongs to no connection.
+    MineStudio opens a new connection for each reset, so games are not tied to connections.
 
     Attributes:
         port: The port that it listens on.
@@ -63,7 +65,7 @@ class Service:
         log: Callable[[str], None],
         seconds_per_call: float = SECONDS_PER_CALL,
     ) -> None:
-        """Listen on `port`, or on another one if it is taken (0 takes any)."""
+        """Listen on `port`, or on a free one if it is taken or 0."""
         self.ended = threading.Event()
         self._log = log
         self._game = LockedSession(session, seconds_per_call)
@@ -72,11 +74,11 @@ class Service:
         self.port: int = self._listener.getsockname()[1]
 
     def serve(self) -> None:
-        """Accept connections until a client asks the engine to exit or `close` is called."""
+        """Accept connections until a client asks the engine to exit, or `close` is called."""
         while not self.ended.is_set():
             try:
                 connection, _ = self._listener.accept()
-            except OSError:  # closed by `close`, or a connection that was gone at once
+            except OSError:  # from `close`, or a connection that was gone at once
                 if self._listener.fileno() < 0:
                     return
                 continue
@@ -95,7 +97,7 @@ class Service:
         self._listener.close()
 
     def _handle(self, client: Client) -> None:
-        """Serve one connection to its end; nothing that arrives on it ends the engine."""
+        """Serve one connection to its end; no error on it ends the engine."""
         with client.connection as connection:
             try:
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -104,7 +106,7 @@ class Service:
                 self._log(f"ERROR {error}; a new engine takes its place")
                 self._abandon(self._game)
             except ProtocolError as error:
-                self._log(f"ERROR closed a connection that sent {error}")
+                self._log(f"ERROR closed a connection: {error}")
             except TimeoutError:
                 self._log("ERROR closed a connection that was too slow")
             except OSError as error:
@@ -123,7 +125,7 @@ class Service:
         if hello is None:
             return
         if not hello.startswith(_HELLO):
-            raise ProtocolError("no greeting of MalmoEnv")
+            raise ProtocolError("no MalmoEnv greeting")
         while True:
             with client.waiting():
                 message = step_text.receive(
@@ -138,7 +140,7 @@ class Service:
                 return
 
     def _answer(self, connection: socket.socket, message: bytes) -> tuple[bytes, ...]:
-        """Do what a message asks for and return the messages that answer it.
+        """Carry out a message, and return the messages that answer it.
 
         Raises:
             ProtocolError: If the message is unknown, malformed, or out of order.
@@ -165,7 +167,7 @@ class Service:
         raise ProtocolError(f"the unknown message {message[:40]!r}")
 
     def _begin(self, connection: socket.socket, document: bytes) -> bytes:
-        """Start the mission of a MissionInit document, after which comes its token."""
+        """Receive the token that follows a MissionInit document, and start the mission."""
         mission = read_mission(document)
         token = step_text.receive(
             connection, LARGEST_MESSAGE, _SECONDS_PER_MESSAGE, _SECONDS_PER_MESSAGE
@@ -184,7 +186,7 @@ class Service:
         try:
             step = read_step(match[1].decode())
         except UnicodeDecodeError as error:
-            raise ProtocolError("a step that is no UTF-8") from error
+            raise ProtocolError("a step that is not UTF-8") from error
         with self._game.locked() as session:
             _check_mission(session)
             seen = session.step(step)
@@ -192,7 +194,7 @@ class Service:
         return seen.frame, _STEP_REPLY.pack(_NO_REWARD, seen.done, sent), seen.info
 
     def _abandon(self, game: LockedSession) -> None:
-        """Go on with another engine in the place of one that hangs."""
+        """Replace an engine that hangs."""
         self._clients.drop_thread(game.caller)
         successor = game.successor(self._log)
         if self._game is game:
@@ -205,7 +207,7 @@ def _check_mission(session: MissionServer) -> None:
 
 
 def _listen(port: int, log: Callable[[str], None]) -> socket.socket:
-    """Return a socket listening on `port` of this machine, or on a free one if that is taken."""
+    """Return a socket listening on `port` of this machine, or on a free one if it is taken."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -217,19 +219,19 @@ def _listen(port: int, log: Callable[[str], None]) -> socket.socket:
     return listener
 
 
-# ----------------------------------------------------------------------- who may talk to the engine
-# One call at a time, and so many connections at once.
+# ----------------------------------------------------------------------- taking turns at the engine
+# One call at a time, and a limited number of connections.
 
 
 class HungError(Exception):
-    """The engine has been busy with one call for longer than any call takes."""
+    """The engine has been busy with one call for too long."""
 
 
 class LockedSession:
-    """One session, which one thread at a time may use."""
+    """A session that one thread at a time may use."""
 
     def __init__(self, session: MissionServer, seconds_per_call: float) -> None:
-        """Guard a session; a call of more than `seconds_per_call` counts as hanging."""
+        """Guard a session; a call longer than `seconds_per_call` counts as hanging."""
         self._session = session
         self._seconds = seconds_per_call
         self._turn = threading.Lock()
@@ -239,10 +241,10 @@ class LockedSession:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[MissionServer]:
-        """Give the session to the calling thread.
+        """Lock the session for the calling thread.
 
         Raises:
-            HungError: Another thread has not given it back in time.
+            HungError: If another thread does not release it in time.
         """
         if not self._turn.acquire(timeout=self._seconds):
             raise HungError(f"a call to the engine has taken more than {self._seconds:g} s")
@@ -254,7 +256,7 @@ class LockedSession:
             self._turn.release()
 
     def successor(self, log: Callable[[str], None]) -> LockedSession:
-        """Return the game that is played instead of this one, which hangs; always the same."""
+        """Return the session that replaces this one, which hangs; the same one at each call."""
         with self._succession:
             if self._successor is None:
                 self._successor = LockedSession(MissionServer(log), self._seconds)
@@ -267,9 +269,9 @@ class Client:
 
     Attributes:
         connection: Its socket.
-        messages: How many it has sent after its greeting.
-        waits_since: When it began to be silent, by `time.monotonic`; None while it is answered.
-        thread: Which thread serves it.
+        messages: Number of messages that it has sent after its greeting.
+        waits_since: Time of `time.monotonic` since which it is silent; None while it is answered.
+        thread: Id of the thread that serves it.
     """
 
     connection: socket.socket
@@ -279,22 +281,22 @@ class Client:
 
     @contextlib.contextmanager
     def waiting(self) -> Iterator[None]:
-        """Wait for its next message."""
+        """Mark the client as silent until its next message."""
         self.thread, self.waits_since = threading.get_ident(), time.monotonic()
         yield
         self.messages, self.waits_since = self.messages + 1, None
 
 
 class Clients:
-    """The connections that there are, at most `most`."""
+    """The current connections, at most `most`."""
 
     def __init__(self, most: int, seconds_spared: float) -> None:
-        """Start without any.
+        """Start without connections.
 
         Args:
-            most: Connections at once.
-            seconds_spared: So long a client that has done something may be silent before it has
-                to make room for another one.
+            most: Most connections at once.
+            seconds_spared: How long a client that has sent messages may be silent before it has to
+                make room for a new one.
         """
         self._most = most
         self._seconds_spared = seconds_spared
@@ -302,7 +304,7 @@ class Clients:
         self._lock = threading.Lock()
 
     def admit(self, connection: socket.socket) -> Client | None:
-        """Take a connection in, if need be in the place of an idle one; None: there is no room."""
+        """Admit a connection, if necessary in place of an idle one; None if there is no room."""
         with self._lock:
             if len(self._clients) >= self._most:
                 idle = [client for client in self._clients if self._may_go(client)]
@@ -314,13 +316,13 @@ class Clients:
             return client
 
     def leave(self, client: Client) -> None:
-        """Give a client's place away; may be called twice."""
+        """Free a client's place; may be called twice."""
         with self._lock:
             if client in self._clients:
                 self._clients.remove(client)
 
     def drop_thread(self, thread: int | None) -> None:
-        """Close the connection that a thread serves: it will not be answered any more."""
+        """Close the connection that a thread serves, as it will not be answered any more."""
         with self._lock:
             for client in [c for c in self._clients if c.thread == thread]:
                 self._drop(client)
@@ -333,5 +335,5 @@ class Clients:
 
     def _drop(self, client: Client) -> None:
         self._clients.remove(client)
-        with contextlib.suppress(OSError):  # it may have gone by itself
+        with contextlib.suppress(OSError):  # it may be closed already
             client.connection.shutdown(socket.SHUT_RDWR)

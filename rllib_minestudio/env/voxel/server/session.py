@@ -1,4 +1,4 @@
-"""One game after the other on the embedded engine, as the wire protocol sees them."""
+"""Missions of the wire protocol, played one after the other on the embedded engine."""
 
 from __future__ import annotations
 
@@ -17,17 +17,16 @@ from rllib_minestudio.env.voxel.world.worldgen import BIOMES
 
 _INVENTORY_SLOTS = 41
 _LARGEST_STACK = 64
-"""Failures that are no mistake: a fast reset clears the place of mobs whether there are any."""
 _MOST_COMPLAINTS = 200
 _LONGEST_SHOWN = 200
 
 
 class Observation(NamedTuple):
-    """What the engine shows after a tick.
+    """The engine's output after a tick.
 
     Attributes:
         frame: RGB bytes of the frame, bottom row first.
-        info: UTF-8 JSON with what MineStudio reads.
+        info: The info that MineStudio reads, as JSON in UTF-8.
         done: Whether the player has died.
     """
 
@@ -37,18 +36,18 @@ class Observation(NamedTuple):
 
 
 class MissionServer:
-    """Plays missions.
+    """A session: the engine, and the mission that is played on it.
 
     Attributes:
         is_playing: Whether a mission has begun and not been quit.
     """
 
     def __init__(self, log: Callable[[str], None]) -> None:
-        """Build the engine, compiling it where that has not been done.
+        """Create the engine, compiling it if necessary.
 
         Args:
-            log: Takes lines for whoever reads the engine's output; MineStudio passes those with
-                WARN or ERROR on to its own log.
+            log: Receives lines of output; MineStudio copies those with WARN or ERROR to its own
+                log.
         """
         self.is_playing = False
         self._log = log
@@ -62,9 +61,10 @@ class MissionServer:
         """Start a new world.
 
         Args:
-            mission: Frame size, biome and inventory; what this engine does not know of the latter
-                two is left out with a warning, as Minecraft does.
-            seed: Of the world. None goes on in a sequence that the last seed given decides.
+            mission: Frame size, biome and inventory; unknown biomes and items are ignored with a
+                warning, as by Minecraft.
+            seed: The world's seed; None for the next one of a sequence that the last given seed
+                determines.
         """
         if seed is None:
             seed = self._seeds.getrandbits(31)
@@ -73,7 +73,7 @@ class MissionServer:
         biome = (mission.biome or "").removeprefix(NAMESPACE) or None
         if biome is not None and biome not in BIOMES:
             known = ", ".join(BIOMES)
-            self._complain(f"the embedded engine has no biome {biome!r}, only {known}; any will do")
+            self._complain(f"the embedded engine has no biome {biome!r}, only {known}; ignoring it")
             biome = None
         if mission.frame_size != self._frame_size:
             self._frame_size = mission.frame_size
@@ -85,7 +85,7 @@ class MissionServer:
         self.is_playing = True
 
     def step(self, step: StepRequest) -> Observation:
-        """Execute the step's command and play one tick; a dead player stays as it is."""
+        """Execute the step's command, and play one tick unless the player is dead."""
         engine = self._engine
         if not self._done:
             if step.chat:
@@ -95,7 +95,7 @@ class MissionServer:
         return self.observe(step.voxels, step.mobs)
 
     def observe(self, voxels: Box | None = None, mobs: Box | None = None) -> Observation:
-        """Show the game as it is, with the blocks and mobs of the given boxes."""
+        """Return the current observation, with the blocks and mobs of the given boxes."""
         info = _for_minestudio(self._engine.info(voxels, mobs))
         frame = self._engine.render()[::-1].tobytes()
         return Observation(frame, json.dumps(info).encode(), self._done)
@@ -107,6 +107,7 @@ class MissionServer:
     def _execute(self, command: str) -> None:
         result = self._engine.execute(command)
         shown = command[:_LONGEST_SHOWN]
+        # MineStudio's fast reset kills mobs whether there are any or not.
         if not result.ok and result.message not in (NO_ENTITY, NO_PLAYER):
             self._complain(f"the command {shown!r} failed: {result.message}")
         if result.lacking:
@@ -123,15 +124,15 @@ class MissionServer:
                 self._complain(f"in slot {slot}, {lacking}")
 
     def _complain(self, message: str) -> None:
-        """Log a warning, once; and no more of them than anybody would read."""
+        """Log a warning, each text once, and at most `_MOST_COMPLAINTS` of them."""
         if message not in self._complaints and len(self._complaints) < _MOST_COMPLAINTS:
             self._complaints.add(message)
             self._log(f"WARN {message}")
 
 
 def _for_minestudio(info: dict[str, Any]) -> dict[str, Any]:
-    """Rearrange the engine's info into what MineStudio takes apart again."""
-    del info["player_pos"], info["is_gui_open"]  # MineStudio makes both from the rest
+    """Convert the engine's info to the form that MineStudio parses."""
+    del info["player_pos"], info["is_gui_open"]  # MineStudio derives both from the rest
     location = info.pop("location_stats")
     inventory, equipped = info["inventory"], info["equipped_items"]
     return {
@@ -142,8 +143,8 @@ def _for_minestudio(info: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-# -------------------------------------------------------------------------- what a mission asks for
-# The parts of MineStudio's MissionInit XML that mean something here.
+# ----------------------------------------------------------------------------------------- missions
+# The parts of MineStudio's MissionInit XML that this engine uses.
 
 MIN_SIDE, MAX_SIDE = 16, 4096
 """Bounds of a frame's width and height in pixels."""
@@ -158,7 +159,7 @@ class Mission(NamedTuple):
     Attributes:
         frame_size: (width, height) of the frames in pixels.
         biome: Name of the biome to begin in, or None for any.
-        inventory: (slot, item name, quantity) of each stack that the player holds.
+        inventory: (slot, item name, quantity) of each of the player's stacks.
     """
 
     frame_size: tuple[int, int]
@@ -167,7 +168,7 @@ class Mission(NamedTuple):
 
 
 class _Reader:
-    """Picks what counts out of the document as the parser passes it; builds no tree."""
+    """Event-driven reader that keeps the used parts of a document, without building a tree."""
 
     def __init__(self) -> None:
         self.texts: dict[str, str] = {}
@@ -183,10 +184,10 @@ class _Reader:
         try:
             parser.Parse(document, True)
         except (expat.ExpatError, ValueError) as error:  # ValueError: an unknown encoding
-            raise ProtocolError(f"the mission is no XML: {error}") from error
+            raise ProtocolError(f"the mission is not XML: {error}") from error
 
     def _refuse(self, *_: object) -> None:
-        # Entities can only be declared there, and are how small documents become huge ones.
+        # Only there can entities be declared, with which small documents expand to huge ones.
         raise ProtocolError("the mission has a document type declaration; none is allowed")
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
@@ -209,10 +210,10 @@ def read_mission(document: bytes) -> Mission:
     """Read a MissionInit document.
 
     Args:
-        document: The XML, without document type and so without entities of its own.
+        document: The XML, without a document type declaration.
 
     Raises:
-        ProtocolError: If it is no XML or lacks what a game needs.
+        ProtocolError: If it is not XML, or lacks what a game needs.
     """
     reader = _Reader()
     reader.read(document)
@@ -233,18 +234,18 @@ def read_seed(token: bytes) -> int | None:
     """Return the seed of a mission's token, `uid:role:0:agents:true[:seed]`, or None.
 
     Raises:
-        ProtocolError: If the token has another form or names any role but the first.
+        ProtocolError: If the token has another form, or is not for one agent in role 0.
     """
     words = token.decode("utf-8", "replace").split(":")
     if not 5 <= len(words) <= 6:
-        raise ProtocolError(f"the token {words!r} has not the form uid:role:0:agents:true[:seed]")
+        raise ProtocolError(f"the token {words!r} is not of the form uid:role:0:agents:true[:seed]")
     if words[1] != "0" or words[3] != "1":
-        raise ProtocolError("the embedded engine plays with one agent")
+        raise ProtocolError("the embedded engine supports one agent only")
     if len(words) == 5:
         return None
     seed = _integer("seed", words[5])
     if not -_LARGEST_SEED <= seed < _LARGEST_SEED:
-        raise ProtocolError(f"the seed {seed} is no 64-bit number")
+        raise ProtocolError(f"the seed {seed} is not a 64-bit number")
     return seed
 
 

@@ -1,4 +1,4 @@
-"""What a step asks for: lines of the form "KEY VALUE", as MineStudio writes an action."""
+"""Parsing of steps (lines "KEY VALUE", as MineStudio writes an action), and socket messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KEYS = frozenset(
     ["forward", "left", "back", "right", "jump", "inventory", "sneak", "sprint", "attack", "use"]
     + [f"hotbar.{slot}" for slot in range(1, 10)]
 )
-"""Keys that the game has; MineStudio's `pickItem` does nothing in survival."""
+"""Keys that are passed to the engine; MineStudio's `pickItem` has none in survival mode."""
 
 _IGNORED_KEYS = frozenset(["pickItem", "drop", "swapHands"])
 _LONGEST_CHAT = 32500
@@ -25,13 +25,13 @@ _LONGEST_CHAT = 32500
 
 @dataclass
 class StepRequest:
-    """One step.
+    """The contents of one step.
 
     Attributes:
-        action: The engine's action: keys 0 or 1 and `camera`, (pitch, yaw) in degrees.
+        action: The engine's action: keys 0 or 1, and `camera`, (pitch, yaw) in degrees.
         chat: A command to execute before the tick; empty for none.
-        voxels: The box whose blocks to tell, or None.
-        mobs: The box whose mobs to tell, or None.
+        voxels: The box whose blocks to report, or None.
+        mobs: The box whose mobs to report, or None.
     """
 
     action: dict[str, Any] = field(default_factory=dict)
@@ -58,7 +58,7 @@ def read_step(text: str) -> StepRequest:
             step.action["camera"] = (_number(key, angles[0]), _number(key, angles[1]))
         elif key == "chat":
             if len(value) > _LONGEST_CHAT:
-                raise ProtocolError(f"a chat message may have {_LONGEST_CHAT} characters")
+                raise ProtocolError(f"a chat message may have at most {_LONGEST_CHAT} characters")
             if step.chat:
                 raise ProtocolError("a step has more than one chat message")
             step.chat = value
@@ -72,7 +72,7 @@ def read_step(text: str) -> StepRequest:
 
 
 def _number(key: str, word: str) -> float:
-    # NumPy's booleans are written by their names.
+    # NumPy's booleans are written as "True" and "False".
     named = {"true": 1.0, "false": 0.0}.get(word.strip().lower())
     if named is not None:
         return named
@@ -96,14 +96,14 @@ def _box(read: Callable[[list[float]], Box | None], key: str, value: str) -> Box
 
 
 # ----------------------------------------------------------------------------- messages on a socket
-# A big-endian uint32 length, then so many bytes; never more than allowed.
+# A message is a big-endian uint32 length, followed by that many bytes, up to a limit.
 
 _LENGTH = struct.Struct("!I")
 _CHUNK = 65536
 
 
 class ProtocolError(Exception):
-    """The other side sent something that the protocol does not have; the message says what."""
+    """The other side sent something that the protocol does not allow; the message says what."""
 
 
 def receive(
@@ -111,19 +111,19 @@ def receive(
 ) -> bytes | None:
     """Read one message.
 
-    Memory grows with what arrives, not with what the length promises.
+    Memory is allocated for bytes that have arrived, not for the announced length.
 
     Args:
-        connection: Where to read.
+        connection: The socket.
         limit: Most bytes that the message may have.
-        begin_within: Seconds to wait for its first byte; None waits for ever.
-        seconds: How long the message may take from its first byte to its last.
+        begin_within: Seconds to wait for its first byte; None for no limit.
+        seconds: Most seconds from the message's first byte to its last.
 
     Returns:
         The message, or None if the connection was closed before it began.
 
     Raises:
-        ProtocolError: If it is longer than `limit` or ends before its length.
+        ProtocolError: If it is longer than `limit`, or shorter than announced.
         TimeoutError: If it does not begin or is not complete in time.
     """
     connection.settimeout(begin_within)
@@ -155,9 +155,9 @@ def send(connection: socket.socket, *messages: bytes, seconds: float) -> None:
     """Write messages one after the other.
 
     Args:
-        connection: Where to write.
-        *messages: Payloads, each of which gets its length in front.
-        seconds: How long the other side may take to accept them all.
+        connection: The socket.
+        *messages: Payloads; each is preceded by its length.
+        seconds: Most seconds that the other side may take to accept them all.
 
     Raises:
         TimeoutError: If it takes longer.

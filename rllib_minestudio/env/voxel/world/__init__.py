@@ -1,10 +1,11 @@
-"""The land: blocks, how terrain is made, and how bodies collide with it.
+"""The land: blocks, the generation of terrain, and the collision of bodies with it.
 
-world        what is within reach of the player, and all that may be done with it
+world        the blocks around the player, and all operations on them
 land         the chunks in the window: which are made, and which have their fields
-edits        changing blocks, and remembering what was changed
+edits        changes of blocks, and the memory of what was changed
 worldgen     terrain from the seed
-box_field    what lets a ray leap through empty space
+box_field    the empty boxes through which rays leap
+sky_light    the light of the sky in every cell
 physics      collision of boxes with blocks, the constants of motion
 blocks       the table of block types
 """

@@ -1,7 +1,7 @@
 """Block types of the embedded engine, and arrays by block id for the kernels.
 
-The facts are in `data/blocks.csv`. In the world every block but air is an opaque full cube: what
-is not one in Minecraft stands in for it (`Block.shape`).
+The facts are in `data/blocks.csv`. In the world, every block but air is an opaque full cube, which
+stands in for other shapes of Minecraft's (see `Block.shape`).
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ UNBREAKABLE = -1.0
 PICKAXE, SHOVEL, AXE, SWORD, HOE, SHEARS = "pickaxe", "shovel", "axe", "sword", "hoe", "shears"
 
 LARGEST_KIND = 1023
-"""Block ids are 16 bits wide: these ten tell kinds apart, those above have room for states."""
+"""Block ids have 16 bits: ten for the type of block, and six that leave room for states."""
 
 
 class Shape(Enum):
-    """How a block looks in Minecraft, next to the full cube that it is here."""
+    """The shape of a block in Minecraft; here every block is a full cube."""
 
     NONE = "none"
     """Air."""
     CUBE = "cube"
-    """A full cube there as well."""
+    """A full cube in Minecraft as well."""
     STAND_IN = "stand-in"
-    """Something else: the cube stands in for it."""
+    """Another shape, for which the cube stands in."""
     REFUSED = "refused"
-    """A fluid, fire, portal or technical block; a cube would be wrong, so none can be put."""
+    """A fluid, fire, portal or technical block: a cube would be wrong, so it cannot be put."""
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,13 @@ class Block:
         name: Minecraft's identifier without the namespace.
         material: What it is made of, such as "stone", "wood" or "plant".
         hardness: Minecraft's hardness; `UNBREAKABLE` for bedrock and the like.
-        tool: Class of tool that mines it faster, or None.
+        tool: Class of tools that mine it faster, or None.
         harvest_tier: Lowest tier of that tool that yields drops (0 = bare hands do, 1 wood,
             2 stone, 3 iron, 4 diamond).
         drop: Name of the one item that mining yields; None for nothing, or where `loot` has a
             table for it.
         falls: Whether it falls when nothing is below it.
-        shape: How it looks in Minecraft.
+        shape: Its shape in Minecraft.
         see_through: Whether one can see through it in Minecraft, although it is a full cube.
     """
 
@@ -65,7 +65,7 @@ class Block:
 
 
 BY_TABLE = "table"
-"""Written for the drop of a block that `block_loot.json` has a table for."""
+"""The drop in `blocks.csv` of a block that has a table in `block_loot.json`."""
 
 
 def _block(row: dict[str, str]) -> Block:
@@ -107,7 +107,7 @@ CACTUS = BLOCK_ID["cactus"]
 HARDNESS = np.array([block.hardness for block in BLOCKS], np.float32)
 """Hardness by block id, float32 as in Minecraft."""
 SCREENS = ("crafting_table", "furnace", "chest")
-"""Blocks whose use opens a screen, which is named like the block."""
+"""Blocks that open a screen of the same name when used."""
 OPENS_SCREEN = np.array([block.name in SCREENS for block in BLOCKS])
 """Whether using a block opens a screen, by block id, bool."""
 FALLS = np.array([block.falls for block in BLOCKS])

@@ -1,15 +1,14 @@
-"""The box field: what lets a ray leap through empty space.
+"""The box field, by which a ray leaps through empty space.
 
-For every air cell it tells a box around the cell that contains no block: a square of columns and
-a run of layers. It is made in two stages, and what a cell depends on bounds what a change touches:
+For every air cell it holds a box around the cell that contains no block: a square of columns and a
+run of layers. It is computed in two stages:
 
-- A cell's *layer radius* depends on the blocks of its layer within `REACH` columns, no others
-  (`layer_radius.py`).
-- A cell's *box* depends on the layer radius of its own column within `MAX_RUN` layers, no others.
+- A cell's *layer radius* depends only on the blocks of its layer within `REACH` columns.
+- A cell's *box* depends only on the layer radius of its own column within `MAX_RUN` layers.
 
-So a change of the blocks in layers [y0, y1) can alter the layer radius of these layers in columns
-within `REACH`, and boxes in the layers [y0 - MAX_RUN, y1 + MAX_RUN) of the columns in which a layer
-radius did change. `build` makes both from the blocks alone; `refresh` redoes just that part.
+So a change of blocks in layers [y0, y1) can alter the layer radius only in these layers and in
+columns within `REACH`, and boxes only in layers [y0 - MAX_RUN, y1 + MAX_RUN) of the columns whose
+layer radius changed. `build` computes both from the blocks alone; `refresh` only redoes that part.
 """
 
 from __future__ import annotations
@@ -21,32 +20,29 @@ from numpy.typing import NDArray
 from rllib_minestudio.env.voxel.kernels import kernel, shared_with_kernels
 
 # --------------------------------------------------------------------------------- the layer radius
-# How far away the nearest block of a cell's own layer is.
+# The first stage of the box field: how far away the nearest block of a cell's own layer is.
 #
-# It is the first stage of the box field. A cell's radius depends on the blocks of its layer within
-# `REACH` columns, no others: a change can alter it in these layers and columns only.
-#
-# The loops run over *slabs* of 32 layers. What makes them fast: the number is constant, so LLVM
-# keeps a slab of a column in one register; indices are unsigned, which spares the check for
-# negative ones; and what is only copied is copied in words of eight layers. A change of one layer,
+# The loops run over *slabs* of 32 layers. They are fast because the number is constant, so that
+# LLVM keeps a slab of a column in one register; because indices are unsigned, which saves the check
+# for negative ones; and because plain copies move words of eight layers. A change in one layer,
 # such as a block put or broken, is followed in that layer alone.
 
 MAX_RADIUS = 15
-"""Largest layer radius that is stored, in columns; it says that no block is nearer than that."""
+"""Largest layer radius stored, in columns; it means that no block is nearer than that."""
 REACH = MAX_RADIUS - 1
-"""How many columns away a block can be and still count for a cell's layer radius."""
+"""Columns within which a block counts for a cell's layer radius."""
 
 SLAB, WORD = 32, 8
-"""Layers."""
+"""Layers in a slab and in a 64-bit word."""
 SOLID, OPEN = uint8(0), uint8(MAX_RADIUS)
 """The layer radius of a block, and the largest."""
 
 _LAYER_STEP = uint8(1)
 _LAYER_LANES, _WORDS = np.uint64(SLAB), np.uint64(SLAB // WORD)
-_SPAN = REACH + 1  # what a change reaches, and a column that it does not
+_SPAN = REACH + 1  # the columns that a change reaches, and one that it does not
 
 Columns = NDArray[np.int32]
-"""Where columns begin in the window's arrays."""
+"""Indices in the window's arrays at which columns begin."""
 
 
 @kernel()
@@ -60,7 +56,7 @@ def build_layer_radius(
     low: int,
     high: int,
 ) -> Columns:
-    """Make the layer radius of the columns [x0, x1) x [z0, z1), in all layers.
+    """Compute the layer radius of the columns [x0, x1) x [z0, z1), in all layers.
 
     Args:
         blocks: The window's block ids, uint16 [2**23].
@@ -70,7 +66,7 @@ def build_layer_radius(
         z0: First column.
         z1: Column after the last.
         low: These columns are solid below this layer.
-        high: From this layer on nothing is solid within `REACH` columns of them.
+        high: From this layer up, nothing is solid within `REACH` columns of them.
 
     Returns:
         Where these columns begin.
@@ -81,7 +77,7 @@ def build_layer_radius(
             layer_radius[column : column + low] = SOLID
             layer_radius[column + low : column + HEIGHT] = OPEN
     all_x0, all_x1, all_z0, all_z1 = x0 - REACH, x1 + REACH, z0 - REACH, z1 + REACH
-    size = (all_x1 - all_x0 + 2) * (all_z1 - all_z0 + 2) * SLAB  # with a ring around
+    size = (all_x1 - all_x0 + 2) * (all_z1 - all_z0 + 2) * SLAB  # with a ring of columns around
     for slab in range(low // SLAB * SLAB, high, SLAB):
         distances = np.full(size, OPEN, np.uint8)
         for side in (-1, 1):
@@ -101,7 +97,7 @@ def refresh_layer_radius(
     y0: int,
     y1: int,
 ) -> tuple[Columns, NDArray[np.uint8]]:
-    """Bring the layer radius up to date after blocks of [x0, x1) x [y0, y1) x [z0, z1) changed.
+    """Update the layer radius after blocks of [x0, x1) x [y0, y1) x [z0, z1) changed.
 
     Args:
         blocks: The window's block ids, uint16 [2**23].
@@ -115,12 +111,12 @@ def refresh_layer_radius(
 
     Returns:
         Where the columns begin in which it has changed, and a number for each, at most
-        `MAX_RADIUS`: columns of the same number are likely to be alike in all layers.
+        `MAX_RADIUS`: columns with the same number are likely to be alike in all layers.
     """
     if y1 - y0 == 1:
         return _refresh_layer(blocks, layer_radius, x0, x1, z0, z1, y0)
     x0, x1, z0, z1 = x0 - REACH, x1 + REACH, z0 - REACH, z1 + REACH
-    size = (x1 - x0 + 2) * (z1 - z0 + 2) * SLAB  # with a ring around
+    size = (x1 - x0 + 2) * (z1 - z0 + 2) * SLAB  # with a ring of columns around
     changed = np.zeros((x1 - x0, z1 - z0), np.bool_)
     for slab in range(y0 // SLAB * SLAB, y1, SLAB):
         distances = np.full(size, OPEN, np.uint8)
@@ -137,7 +133,7 @@ def refresh_layer_radius(
 
 @kernel()
 def _columns_of(chosen: NDArray[np.bool_], x0: int, z0: int) -> Columns:
-    """Where the chosen columns begin, which are counted from (x0, z0)."""
+    """Where the chosen columns begin; `chosen` is counted from (x0, z0)."""
     columns = np.empty(chosen.size, np.int32)
     count = 0
     for x in range(chosen.shape[0]):
@@ -158,7 +154,7 @@ def _surround(
     z1: int,
     slab: int,
 ) -> None:
-    """Fill the ring around the columns [x0, x1) x [z0, z1) with the layer radius that is there."""
+    """Fill the ring around the columns [x0, x1) x [z0, z1) with the stored layer radius."""
     words, kept = distances.view(np.uint64), layer_radius.view(np.uint64)
     row = z1 - z0 + 2
     for x in range(x0 - 1, x1 + 1):
@@ -179,18 +175,18 @@ def _spread(
     slab: int,
     side: int,
 ) -> None:
-    """One pass over the columns [x0, x1) x [z0, z1): 0 in blocks, elsewhere what neighbours allow.
+    """Make one pass of the distance transform over the columns [x0, x1) x [z0, z1).
 
-    With a pass for each side it is the chamfer transform of Rosenfeld and Pfaltz (1966), which is
-    exact for the Chebyshev distance. A pass lowers a column's distances (uint8, flat, `MAX_RADIUS`
-    at first) to one more than the smallest of four neighbours that it has visited, or that are in
-    the ring: three at x + side, and the one at z + side. That one is in `beside`, for LLVM to see
-    that the loop reads nothing that it writes.
+    One pass for each side makes the chamfer transform of Rosenfeld and Pfaltz (1966), which is
+    exact for the Chebyshev distance. A pass sets distances (uint8, flat, `MAX_RADIUS` at first) to
+    0 in blocks, and elsewhere lowers them to one more than the smallest of four neighbours that it
+    has visited, or that are in the ring: three at x + side, and the one at z + side. The latter is
+    kept in `beside`, so that LLVM sees that the loop reads nothing that it writes.
     """
     words = distances.view(np.uint64)
     beside = np.empty(SLAB, np.uint8)
     row, beside_words = (z1 - z0 + 2) * SLAB, beside.view(np.uint64)
-    # An array, as LLVM's check for overlaps takes loops that go down the memory to be unsafe.
+    # An array, as LLVM's check for overlaps considers loops that run down memory unsafe.
     visited = np.arange(z0, z1)[::-side]
     for step_x in range(x1 - x0):
         x = x0 + step_x if side < 0 else x1 - 1 - step_x
@@ -227,7 +223,7 @@ def _store(
     slab: int,
     margin: int,
 ) -> NDArray[np.bool_]:
-    """Write the distances of [x0, x1) x [z0, z1), which have a margin of columns around.
+    """Store the distances of [x0, x1) x [z0, z1), which have a margin of columns around.
 
     Returns:
         Which columns have changed, bool [x1 - x0, z1 - z0].
@@ -257,14 +253,14 @@ def _refresh_layer(
     z1: int,
     y: int,
 ) -> tuple[Columns, NDArray[np.uint8]]:
-    """Bring the layer radius up to date after blocks of [x0, x1) x [z0, z1) of a layer changed.
+    """Update the layer radius after blocks of [x0, x1) x [z0, z1) of a layer changed.
 
-    What is nearer to another block than to the changed ones was exact before, and is the same as a
-    block that far away would be to the rest. So only the changed blocks have to be looked at.
+    A cell that is nearer to another block than to the changed ones was exact before, and represents
+    that block to the other cells. So only the changed blocks have to be read.
 
     Returns:
-        Where the columns begin whose layer radius has changed, and what it is now: around a block
-        in the open, columns of the same radius are alike in all layers.
+        Where the columns begin whose layer radius has changed, and its new value: around a block
+        in the open, columns with the same radius are alike in all layers.
     """
     row, rows = z1 - z0 + 2 * _SPAN, x1 - x0 + 2 * _SPAN
     before = np.empty(rows * row, np.uint8)
@@ -308,7 +304,7 @@ def _refresh_layer(
 
 @kernel()
 def _spread_in_layer(distances: NDArray[np.uint8], rows: int, row: int, side: int) -> None:
-    """`_spread` in a single layer, whose blocks are 0 already; its margin is one column wide."""
+    """Do as `_spread` in one layer, whose blocks are already 0; its margin is one column wide."""
     for step_x in range(1, rows - 1):
         i = step_x if side < 0 else rows - 1 - step_x
         beside = distances[i * row + (0 if side < 0 else row - 1)]
@@ -322,9 +318,9 @@ def _spread_in_layer(distances: NDArray[np.uint8], rows: int, row: int, side: in
 
 
 # ----------------------------------- where a block and a column lie in the flat arrays of a `World`
-# X and z wrap around at the borders of the window, so that every column of the world has a place in
-# it: bits 15 to 22 of a block's index are x, bits 7 to 14 z, bits 0 to 6 y. The layers of a column
-# lie side by side; a column's index has 8 bits of x above 8 of z.
+# x and z wrap around at the borders of the window, so that every column of the world has a place in
+# it. Bits 15 to 22 of a block's index are x, bits 7 to 14 z, bits 0 to 6 y: the layers of a column
+# are contiguous. A column's index has 8 bits of x above 8 bits of z.
 
 WINDOW = 256
 """Columns along each side of the window."""
@@ -351,13 +347,13 @@ def column_index(x: int, z: int) -> int:
 
 @shared_with_kernels
 def place_in_window(index: int) -> tuple[int, int, int]:
-    """The x, y and z that `block_index` made an index of, x and z within the window."""
+    """The inverse of `block_index`: x, y and z, with x and z within the window."""
     return index >> 15, index & _LAST_LAYER, index >> 7 & _LAST_COLUMN
 
 
 @shared_with_kernels
 def narrow_block_index(x: int, y: int, z: int) -> int:
-    """As `block_index`, from int32 to int32 for loops that are to be vectorised; y wraps, too."""
+    """`block_index` from int32 to int32, for loops to be vectorised; y wraps around, too."""
     return (
         int32((x & int32(_LAST_COLUMN)) << int32(15))
         | int32((z & int32(_LAST_COLUMN)) << int32(7))
@@ -382,7 +378,7 @@ def column_of_block(index: int) -> int:
 
 
 MAX_RUN = 15
-"""Longest run of layers that is stored, each way."""
+"""Longest run of layers stored in each direction."""
 
 _LANES, _STEP = np.uint64(SLAB), uint8(1)
 _PAD_WORDS = np.uint64(2)
@@ -392,7 +388,7 @@ _ALL_OPEN = uint16(MAX_RADIUS | MAX_RUN << 5 | MAX_RUN << 10)
 # Scratch of `_update_boxes`: layer radius around a slab with `_PAD` layers at either end for what
 # lies below and above the world, then the slab's runs up and down.
 _PAD = 2 * WORD
-# A slab and `MAX_RUN` layers at either end, wherever in a word they begin.
+# Words that hold a slab and `MAX_RUN` layers at either end, wherever in a word they begin.
 _AROUND = 9
 _WORDS_AROUND, _LAST_AROUND = np.uint64(_AROUND), HEIGHT // WORD - _AROUND
 _UP, _DOWN = np.uint64(128), np.uint64(160)
@@ -411,9 +407,9 @@ def build(
     low: int,
     high: int,
 ) -> None:
-    """Make layer radius and boxes of the columns [x0, x1) x [z0, z1), in all layers.
+    """Compute layer radius and boxes of the columns [x0, x1) x [z0, z1), in all layers.
 
-    Reads the blocks within `REACH` columns of them and nothing else, whatever the fields held.
+    Only the blocks within `REACH` columns of them are read, whatever the fields held.
 
     Args:
         blocks: The window's block ids, uint16 [2**23].
@@ -424,7 +420,7 @@ def build(
         z0: First column.
         z1: Column after the last.
         low: These columns are solid below this layer.
-        high: From this layer on nothing is solid within `REACH` columns of them.
+        high: From this layer up, nothing is solid within `REACH` columns of them.
     """
     for x in range(x0, x1):
         for z in range(z0, z1):
@@ -448,10 +444,10 @@ def refresh(
     y0: int,
     y1: int,
 ) -> None:
-    """Bring both fields up to date after blocks of [x0, x1) x [y0, y1) x [z0, z1) changed.
+    """Update both fields after blocks of [x0, x1) x [y0, y1) x [z0, z1) changed.
 
-    Both must have been exact before within `REACH` + 1 columns of the change: the columns that the
-    change does not reach any more stand for all blocks beyond them.
+    Both must have been exact before within `REACH` + 1 columns of the change: the columns just
+    beyond its reach stand for all blocks farther away.
 
     Args:
         blocks: The window's block ids, uint16 [2**23].
@@ -478,16 +474,14 @@ def _update_boxes(
     low: int,
     high: int,
 ) -> None:
-    """Make the boxes of the layers [low, high) of some columns.
-
-    Slabs are made whole, and so a few more layers.
+    """Compute the boxes of layers [low, high) of some columns, rounded up to whole slabs.
 
     Args:
         layer_radius: uint8 [2**23].
         box: uint16 [2**23].
         columns: Where they begin.
-        alike: At most `MAX_RADIUS` for each. One that equals the column before it with the same
-            number, in all layers that count, has the same boxes, which are not found again.
+        alike: A number for each, at most `MAX_RADIUS`. A column that equals the previous one with
+            the same number, in all layers that count, has the same boxes, which are reused.
         low: First layer.
         high: Layer after the last.
     """
@@ -542,7 +536,7 @@ def _find_runs(scratch: NDArray[np.uint8], here: int) -> None:
 
 @kernel()
 def _find_boxes(scratch: NDArray[np.uint8], here: int, boxes: NDArray[np.uint16]) -> None:
-    """Join the layer radius and the runs of a slab, which are in the scratch, to its boxes."""
+    """Pack the layer radius and the runs of a slab, which are in the scratch, into its boxes."""
     for i in range(_LANES):
         radius = uint16(scratch[here + i])
         up = uint16(uint16(scratch[_UP + i]) << uint16(5))

@@ -1,4 +1,4 @@
-"""Changing blocks, and remembering what was changed."""
+"""Changes of blocks, and the memory of what was changed."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ _Id = TypeVar("_Id", np.uint8, np.uint16)
 
 
 class EditMemory:
-    """Which blocks were changed since the world was made, and how the chunks that were left looked.
+    """The blocks changed since the world was made, in the window and in chunks that left it.
 
-    A chunk in the window has its changes in the window's blocks, and here a bit for each of them;
-    when it is overwritten, blocks and bits move into a list of its own until it is made again.
+    For a chunk in the window, the window's arrays hold the changed blocks, and a bit here marks
+    each of them. When the chunk is overwritten, its changes move to a list of their own until it is
+    made again.
 
     Attributes:
         bits: A bit for each block of the window, uint8 [2**20]: bit `index % 8` of entry
             `index // 8` for the block at `index`.
-        count: Blocks that differ, or did once, from the terrain as generated.
+        count: Number of blocks that differ, or once did, from the generated terrain.
     """
 
     def __init__(self) -> None:
@@ -57,10 +58,10 @@ class EditMemory:
     def enter(
         self, chunk: tuple[int, int], blocks: NDArray[np.uint16], top: NDArray[np.uint8]
     ) -> tuple[int, int] | None:
-        """Repeat the remembered changes in a chunk just generated, and corrects its tops.
+        """Repeat the remembered changes in a chunk just generated, and correct its tops.
 
         Returns:
-            The lowest and the highest layer with a change, or None if there is none.
+            The lowest and the highest layer with a change, or None if there are no changes.
         """
         if chunk not in self._left:
             return None
@@ -98,7 +99,7 @@ def fill_columns(
     block: int,
     only: int,
 ) -> tuple[int, int, NDArray[np.int64]]:
-    """Put a block into [x0, x1) x [y0, y1) x [z0, z1), whose layers are within the height.
+    """Fill [x0, x1) x [y0, y1) x [z0, z1) with a block; layers must be within the height.
 
     Args:
         blocks: The window's block ids, uint16 [2**23].
@@ -111,11 +112,11 @@ def fill_columns(
         z0: First column.
         z1: Column after the last.
         block: Block id to put.
-        only: Block id that alone is replaced, -1 for any.
+        only: The only block id to replace, -1 for any.
 
     Returns:
-        How many blocks changed, how many of them for the first time, and the places of sand and
-        gravel in changed columns that have nothing to rest on, int64 [n, 3] of x, y and z.
+        How many blocks changed, how many of them for the first time, and the places of unsupported
+        sand and gravel in the changed columns, int64 [n, 3] of x, y and z.
     """
     touched = np.zeros((x1 - x0, z1 - z0), np.bool_)
     changed, new, loose = 0, 0, 0
@@ -154,11 +155,11 @@ def _fill_column(
     block: int,
     only: int,
 ) -> tuple[int, int]:
-    """Fill layers [y0, y1) of a column; returns how many changed, and how many of them anew."""
+    """Fill layers [y0, y1) of a column; return how many changed, and how many had not before."""
     changed, new = 0, 0
     for index in range(block_index(x, y0, z), block_index(x, y0, z) + y1 - y0):
         old = int64(blocks[index])
-        # What is asked for by name counts as changed, even into itself.
+        # What `only` selects counts as changed, even if the same block replaces it.
         if (only >= 0 and old != only) or (only < 0 and old == block):
             continue
         blocks[index] = block

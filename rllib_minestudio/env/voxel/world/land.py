@@ -1,31 +1,30 @@
-"""Which chunks the window holds, and how far each has come.
+"""The chunks in the window, and the state of each.
 
-A chunk of the world has one of 16 x 16 slots in the window, the same for all chunks that are a
-multiple of 256 columns apart. It is in one of three states:
+A chunk of the world has one of 16 x 16 slots in the window; chunks that are a multiple of 256
+columns apart share a slot. A chunk is in one of three states:
 
     absent --make--> made --build--> ready
        ^              |  ^             |
-       +--overwritten-+  +-------------+ a chunk beside it was overwritten
+       +--overwritten-+  +-------------+ a neighbour was overwritten
 
 - *Made*: its blocks and tops are those of the world, as generated and then edited.
 - *Ready*: so are those of the eight chunks around it, and its layer radius, boxes and light are
   exact.
 
-That is the invariant: fields depend on blocks at most `REACH` columns away, fewer than a chunk has,
-so those of a ready chunk depend on made chunks only, and on nothing that happens to lie in a slot.
-Three things write to the window, and each keeps it:
+This is the invariant. Fields depend on blocks at most `REACH` columns away, fewer than a chunk has,
+so those of a ready chunk depend on made chunks only, never on leftovers in a slot. Everything that
+writes to the window keeps the invariant:
 
-- Making a chunk changes no block that a ready chunk's fields depend on, as no chunk beside an
-  absent one is ready; and before it overwrites another one, the chunks beside that one stop being
-  ready.
-- The light of a chunk just made spreads over the made chunks around it and no others: it reaches no
-  farther. What an overwritten chunk gave to those beside it they get again when it returns, as
+- Making a chunk changes no block that a ready chunk's fields depend on, because no neighbour of an
+  absent chunk is ready; and before a chunk is overwritten, its neighbours stop being ready.
+- The light of a chunk just made spreads over the made chunks around it only, as it reaches no
+  farther. What an overwritten chunk gave to its neighbours they get again when it returns, as
   nothing can change it meanwhile.
 - Building a chunk's other fields reads blocks alone, never fields, and writes to no other chunk.
-- An edit refreshes the fields within `REACH` columns, for which it trusts those beyond: every chunk
+- An edit refreshes the fields within `REACH` columns and relies on those beyond, so every chunk
   within `REACH` + 1 columns is made ready first.
 
-What is ready is therefore the same whatever was loaded before and in whatever order.
+Ready chunks are therefore the same whatever was loaded before, and in whatever order.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ CHUNKS = WINDOW // CHUNK
 
 
 def square(centre: Chunk, radius: int) -> list[Chunk]:
-    """The chunks within `radius` chunks of another along both axes, itself included."""
+    """The chunks within `radius` chunks of `centre` along both axes, itself included."""
     reach = range(-radius, radius + 1)
     return [(centre[0] + dx, centre[1] + dz) for dx in reach for dz in reach]
 
@@ -57,16 +56,16 @@ class Land:
     """The chunks in the window.
 
     Attributes:
-        blocks: Block ids, uint16 [256 * 256 * 128]; see `addressing`.
+        blocks: Block ids, uint16 [256 * 256 * 128]; see `box_field.block_index`.
         layer_radius: Horizontal Chebyshev distance to the nearest block in the same layer, at
             most 15; 0 in a block. uint8, indexed as `blocks`.
         box: The box field, uint16, indexed as `blocks`. 0 in a block, otherwise bits 0-4 hold the
-            layer radius r (no block within r - 1 columns), bits 5-9 and 10-14 for how many layers
-            up and down the radius is at least r too (at most 15).
-        top: y of the highest block of a column, uint8 [256 * 256]; see `addressing`.
-        light: Level of the sky's light, uint8, indexed as `blocks`; see `sky_light`.
+            layer radius r (no block within r - 1 columns), bits 5-9 and 10-14 the number of layers
+            up and down (at most 15) in which the radius is at least r, too.
+        top: y of the highest block of a column, uint8 [256 * 256]; see `box_field.column_index`.
+        light: Level of sky light, uint8, indexed as `blocks`; see `sky_light`.
         edits: What was changed.
-        seed: What the terrain is made from.
+        seed: The seed from which the terrain is made.
     """
 
     def __init__(self) -> None:
@@ -79,35 +78,35 @@ class Land:
         self.reset(0)
 
     def reset(self, seed: int) -> None:
-        """Forget all chunks and edits, and takes another seed."""
+        """Forget all chunks and edits, and take another seed."""
         self.seed = seed
         for array in (self.blocks, self.layer_radius, self.box, self.top):
             array.fill(0)
         self.edits.clear()
         self._slots: dict[Chunk, Chunk] = {}
         self._layers: dict[Chunk, Span] = {}
-        """Of each chunk that is made: solid below the first layer, empty from the second on."""
+        """Of each made chunk: solid below the first layer, empty from the second one up."""
         self._ready: set[Chunk] = set()
 
     def is_ready(self, chunk: Chunk) -> bool:
-        """Whether a chunk's blocks, tops and fields are there."""
+        """Whether a chunk is ready: blocks, tops and fields are exact."""
         return chunk in self._ready
 
     def lacking(self, chunks: Set[Chunk]) -> list[Chunk]:
-        """Those of some chunks that are not ready, in a fixed order."""
+        """Those of `chunks` that are not ready, in a fixed order."""
         return sorted(chunks - self._ready)
 
     @property
     def made(self) -> Collection[Chunk]:
-        """The chunks whose blocks are there."""
+        """The chunks whose blocks are in the window."""
         return self._layers.keys()
 
     def ceiling(self, chunks: Collection[Chunk]) -> int:
-        """A layer from which on there is no block in some made chunks."""
+        """A layer from which up there are no blocks in `chunks`, which must be made."""
         return max(self._layers[chunk][1] for chunk in chunks)
 
     def make_ready(self, chunks: Collection[Chunk]) -> None:
-        """Make chunks ready that are not, at most 14 apart along each axis."""
+        """Make chunks ready that are not yet; they must be at most 14 apart along each axis."""
         for chunk in chunks:
             for near in square(chunk, 1):
                 if near not in self._layers:
@@ -116,7 +115,7 @@ class Land:
             self._build(strip)
 
     def advance(self, chunk: Chunk) -> bool:
-        """Do a little of what it takes to make a chunk ready: one other chunk, or its fields.
+        """Do one step towards making a chunk ready: make one chunk, or build its fields.
 
         Returns:
             Whether it is ready now.
@@ -131,7 +130,7 @@ class Land:
         return True
 
     def refresh(self, xs: Span, ys: Span, zs: Span) -> None:
-        """Bring the fields up to date after blocks of ready chunks changed, in half-open ranges.
+        """Update the fields after blocks of ready chunks changed, in half-open ranges.
 
         Chunks that are near enough to matter become ready as well.
         """
@@ -162,7 +161,7 @@ class Land:
         self._let_light_in(chunk)
 
     def _let_light_in(self, chunk: Chunk) -> None:
-        """Bring a chunk just made into the field of light."""
+        """Add a chunk just made to the field of light."""
         around = [near for near in square(chunk, 1) if near in self._layers]
         slots = np.zeros((CHUNKS, CHUNKS), np.bool_)
         for x, z in around:
@@ -172,7 +171,7 @@ class Land:
         sky_light.enter_chunk(self.light, self.blocks, self.top, slots, x * CHUNK, z * CHUNK, low)
 
     def _build(self, strip: list[Chunk]) -> None:
-        """Make fields of chunks that lie side by side along z; all around them must be made."""
+        """Build the fields of chunks adjacent along z; all chunks around them must be made."""
         (x, z), last = strip[0], strip[-1][1]
         low = min(self._layers[chunk][0] for chunk in strip)
         around = [(x + dx, i) for dx in (-1, 0, 1) for i in range(z - 1, last + 2)]
@@ -191,14 +190,14 @@ class Land:
 
 
 def _chunks_of(xs: Span, zs: Span, margin: int) -> list[Chunk]:
-    """The chunks that have columns within a margin of a rectangle."""
+    """The chunks with columns within a margin of a rectangle."""
     first_x, last_x = (xs[0] - margin) // CHUNK, (xs[1] - 1 + margin) // CHUNK
     first_z, last_z = (zs[0] - margin) // CHUNK, (zs[1] - 1 + margin) // CHUNK
     return [(x, z) for x in range(first_x, last_x + 1) for z in range(first_z, last_z + 1)]
 
 
 def _strips(chunks: Collection[Chunk]) -> Iterator[list[Chunk]]:
-    """Chunks in groups that lie side by side along z: fields of a group take less time together."""
+    """Group chunks that are adjacent along z: building a group's fields together is faster."""
     strip: list[Chunk] = []
     for chunk in sorted(chunks):
         if strip and chunk != (strip[-1][0], strip[-1][1] + 1):

@@ -16,9 +16,9 @@ from rllib_minestudio.env.voxel.world.box_field import HEIGHT, narrow_block_inde
 GRAVITY = 0.08
 """Downward acceleration of the player and of mobs, blocks per tick squared."""
 DRAG = 0.98
-"""Share of vertical speed that a tick leaves, after gravity."""
+"""Factor on vertical speed in a tick, after gravity."""
 GROUND_FRICTION = 0.6 * 0.91
-"""Share of horizontal speed that a tick leaves on ordinary ground (slipperiness 0.6)."""
+"""Factor on horizontal speed in a tick on ordinary ground (slipperiness 0.6)."""
 AIR_FRICTION = 0.91
 INPUT_SCALE = 0.98
 """Factor on the movement input of every living thing."""
@@ -30,20 +30,20 @@ NEGLIGIBLE = 0.003
 """Components of velocity below this are set to zero, as Minecraft does."""
 FASTEST = 64.0
 """Cap on each component of a velocity, and so on every loop over the blocks along a motion. Nothing
-comes near: the fastest, a jump with the highest jump boost, begins with 26 blocks per tick."""
+comes near it: the fastest, a jump with the highest jump boost, begins with 26 blocks per tick."""
 SAFE_FALL = 3.0
-"""Blocks that one can fall without harm."""
+"""Blocks that one can fall without damage."""
 STEP_HEIGHT = 0.6
-"""How high players and mobs step without a jump, and how deep a drop a sneaking player refuses."""
+"""Height that players and mobs step up without a jump; sneaking players refuse a deeper drop."""
 NO_STEP = 0.0
 """Step height of dropped items."""
 
 VOID = -64.0
-"""Below this y Minecraft hurts what lives, and takes away what does not."""
+"""Below this y, Minecraft hurts living things and removes everything else."""
 VOID_DAMAGE = 4.0
-"""Health points of a hit by the void; one falls due each tick, invulnerability holds up most."""
+"""Health points of a hit by the void, due each tick; invulnerability prevents most of them."""
 FARTHEST = 29_999_999.0
-"""Farthest that a player gets from the origin along x and z."""
+"""Farthest that a player can get from the origin along x and z."""
 
 _EDGE = 1e-7
 
@@ -57,7 +57,7 @@ def is_solid(blocks: NDArray[np.uint16], x: int, y: int, z: int) -> bool:
 
 @kernel()
 def random(state: NDArray[np.uint64]) -> float:
-    """Next number in [0, 1) of the engine's generator, xorshift64* (Vigna 2016)."""
+    """Draw the next number in [0, 1) of the engine's generator, xorshift64* (Vigna 2016)."""
     bits = state[0]
     bits ^= bits >> uint64(12)
     bits ^= bits << uint64(25)
@@ -131,7 +131,7 @@ def clip_motion(
 ) -> tuple[float, float, float]:
     """Shorten a motion where blocks are in the way.
 
-    Vertical first, then the larger of the horizontal components, as Minecraft 1.16.
+    Vertical first, then the larger of the horizontal components, as in Minecraft 1.16.
 
     Args:
         blocks: The window's block ids, uint16 [2**23].
@@ -173,11 +173,11 @@ def _step_up(
     dy: float,
     dz: float,
 ) -> tuple[float, float, float]:
-    """The motion of a box that first rises by at most `step`, then goes on, then sinks.
+    """Return the motion of a box that first rises by at most `step`, then moves on, then sinks.
 
-    As `Entity.collide` of Minecraft 1.16: it tries to rise by the whole step, and where there is a
-    ceiling over the way, by as much as fits below that; what leads farther counts. Sinking ends
-    `dy` below the start at the latest.
+    As in `Entity.collide` of Minecraft 1.16, it tries to rise by the whole step and, if there is a
+    ceiling over the way, by as much as fits below that; the attempt that leads farther counts. It
+    sinks no lower than `dy` from the start.
     """
     over_x, rise, over_z = clip_motion(blocks, x, y, z, half, height, dx, step, dz)
     low_x, high_x = x - half + min(dx, 0.0), x + half + max(dx, 0.0)
@@ -226,8 +226,8 @@ def move(
 ) -> tuple[float, float]:
     """Move a body by (dx, its vertical speed, dz) as far as blocks allow.
 
-    A body on the ground, or just landing, that runs into something no higher than `step` gets on
-    it. Stops the velocity on each axis where something was in the way and sets `on_ground`.
+    A body on the ground, or just landing, that runs into something no higher than `step` steps onto
+    it. Velocity becomes 0 on each axis where something was in the way; `on_ground` is updated.
 
     Args:
         blocks: The window's block ids.
@@ -239,7 +239,7 @@ def move(
         dz: Likewise.
 
     Returns:
-        The horizontal motion that was possible (dx, dz).
+        The possible horizontal motion (dx, dz).
     """
     position = body.position
     velocity = body.velocity
@@ -268,7 +268,7 @@ def move(
 
 @kernel()
 def settle(body: np.void) -> None:
-    """Zero the components of a velocity that are too small to matter, and caps the others."""
+    """Zero the components of a velocity that are too small to matter, and cap the others."""
     velocity = body.velocity
     for axis in range(3):
         if abs(velocity[axis]) < NEGLIGIBLE:
@@ -288,7 +288,7 @@ def apply_gravity_and_drag(body: np.void, was_on_ground: bool) -> None:
 
 @kernel()
 def fall(body: np.void, moved_y: float) -> float:
-    """Books a tick's vertical motion as falling; returns the damage of a landing, else 0."""
+    """Count a tick's vertical motion as falling; return the damage of a landing, else 0."""
     damage = 0.0
     if body.on_ground:
         damage = max(0.0, np.ceil(body.fall_distance - SAFE_FALL))

@@ -1,13 +1,13 @@
-"""The light of the sky in every cell, 0 to 15: a field over the window, as the box field is.
+"""The light of the sky in every cell, 0 to 15: a field over the window, like the box field.
 
-A cell above its column's highest block has 15; every other that light can pass has one less for
-each step on the shortest way from such a cell, and the rest have none. So the light of a cell
-depends on the blocks at most `REACH` columns away, fewer than a chunk has.
+A cell above its column's highest block has 15. Any other cell that lets light pass has one less for
+each step on the shortest path from such a cell, and all remaining cells have 0. So the light of a
+cell depends on the blocks at most `REACH` columns away, fewer than a chunk has.
 
-`enter_chunk` brings in a chunk whose blocks are new, `refresh` follows changes of blocks. Both keep
-the field exact in all cells that have only made chunks within reach. Others may be brighter or
-darker: they are in chunks that are not ready (see `land`), and become exact when what they lack is
-made, as a chunk that comes back is as it was.
+`enter_chunk` adds a chunk whose blocks are new, `refresh` follows changes of blocks. Both keep the
+field exact in all cells that have only made chunks within reach. Other cells may be brighter or
+darker: they are in chunks that are not ready (see `land`), and become exact when the missing chunks
+are made, because a chunk that returns is as it was.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from rllib_minestudio.env.voxel.world.box_field import (
 FULL = 15
 """Light under the open sky."""
 REACH = FULL - 1
-"""How many columns light gets from where the sky is open."""
+"""How many columns light reaches from where the sky is open."""
 
 Light = NDArray[np.uint8]
 Slots = NDArray[np.bool_]
@@ -43,12 +43,12 @@ _BESIDE_FULL = uint8(FULL - 1)  # the least light beside a cell that has the ful
 _INDEX_BITS = 23
 _INDEX = (1 << _INDEX_BITS) - 1
 _QUEUE = 1024
-"""Entries that a queue begins with; it grows."""
+"""Initial size of a queue, which grows as needed."""
 
 
 @kernel()
 def level_at(light: Light, x: int, y: int, z: int) -> int:
-    """Light in a cell: full above the world, none below it."""
+    """Light in a cell: full above the world, 0 below it."""
     if y >= HEIGHT:
         return FULL
     return int64(light[block_index(x, y, z)]) if y >= 0 else 0
@@ -56,7 +56,7 @@ def level_at(light: Light, x: int, y: int, z: int) -> int:
 
 @kernel(inline="always")
 def _beside(x: int, y: int, z: int, side: int) -> tuple[int, int, int]:
-    """The cell on one of the six sides of another, its x and z within the window."""
+    """The neighbour of a cell on one of its six sides, with x and z within the window."""
     step = 1 - 2 * (side & 1)
     axis = side >> 1
     return (
@@ -68,7 +68,7 @@ def _beside(x: int, y: int, z: int, side: int) -> tuple[int, int, int]:
 
 @kernel()
 def _push(queue: Queue, end: int, entry: int) -> Queue:
-    """Append to a queue; returns it, or a larger copy if it was full."""
+    """Append to a queue; return it, or a larger copy if it was full."""
     if end == len(queue):
         larger = np.empty(2 * end, np.int32)
         larger[:end] = queue
@@ -84,7 +84,7 @@ def _is_open(slots: Slots, x: int, z: int) -> bool:
 
 @kernel()
 def _from_beside(light: Light, slots: Slots, x: int, y: int, z: int) -> int:
-    """What a cell gets from those on its sides."""
+    """The light that a cell gets from its neighbours."""
     best = 1
     for side in range(_SIDES):
         i, j, k = _beside(x, y, z, side)
@@ -98,10 +98,10 @@ def _let_in(
     light: Light, blocks: NDArray[np.uint16], top: NDArray[np.uint8], slots: Slots,
     x0: int, x1: int, y0: int, z0: int, z1: int, queue: Queue, end: int,
 ) -> tuple[Queue, int]:  # fmt: skip
-    """Let light into the columns [x0, x1) and [z0, z1) from layer y0 on; it still has to spread.
+    """Let light into the columns [x0, x1) and [z0, z1) from layer y0 up; it still has to spread.
 
     Returns:
-        The queue with the cells that got brighter, and how many entries it has now.
+        The queue with the cells that became brighter, and its number of entries.
     """
     for x in range(x0, x1):
         for z in range(z0, z1):
@@ -121,7 +121,7 @@ def _let_in(
 
 @kernel()
 def _spread(light: Light, blocks: NDArray[np.uint16], slots: Slots, queue: Queue, end: int) -> None:
-    """Let the light of the cells in a queue spread, and on from there."""
+    """Spread light from the cells in a queue, and on from the cells that it reaches."""
     begin = 0
     while begin < end:
         index = int64(queue[begin])
@@ -144,23 +144,23 @@ def enter_chunk(
     light: Light, blocks: NDArray[np.uint16], top: NDArray[np.uint8], slots: Slots,
     x0: int, z0: int, low: int,
 ) -> None:  # fmt: skip
-    """Bring a chunk into the field whose blocks have just been made.
+    """Add a chunk whose blocks have just been made to the field.
 
     Args:
         light: uint8 [2**23].
         blocks: The window's block ids, uint16 [2**23].
         top: The window's column tops, uint8 [2**16].
-        slots: Where the chunk is, and those around it that are made.
+        slots: The slots of the chunk, and of those around it that are made.
         x0: First column of the chunk.
         z0: First column of the chunk.
-        low: All is solid below this layer, in the chunk and those around.
+        low: Everything is solid below this layer, in the chunk and those around it.
     """
     for x in range(x0, x0 + CHUNK):
         for z in range(z0, z0 + CHUNK):
             highest, first = int64(top[column_index(x, z)]), block_index(x, 0, z)
             light[first : first + highest + 1] = uint8(0)
             light[first + highest + 1 : first + HEIGHT] = uint8(FULL)
-    # The cells beside the chunk may get light from it.
+    # The cells next to the chunk may get light from it.
     x1, z1 = x0 + CHUNK + 1, z0 + CHUNK + 1
     queue = np.empty(_QUEUE, np.int32)
     queue, end = _let_in(light, blocks, top, slots, x0 - 1, x1, low, z0 - 1, z1, queue, 0)
@@ -172,7 +172,7 @@ def refresh(
     light: Light, blocks: NDArray[np.uint16], top: NDArray[np.uint8],
     x0: int, x1: int, y0: int, y1: int, z0: int, z1: int,
 ) -> None:  # fmt: skip
-    """Follow changes of blocks in the columns [x0, x1) and [z0, z1).
+    """Update the field after changes of blocks in the columns [x0, x1) and [z0, z1).
 
     Args:
         light: uint8 [2**23], exact before the change within `REACH` columns of it.
@@ -180,8 +180,8 @@ def refresh(
         top: The window's column tops, uint8 [2**16].
         x0: First column.
         x1: Column after the last.
-        y0: All is solid below this layer, and was before.
-        y1: No block is at or above this layer, nor was one before.
+        y0: Everything is, and was, solid below this layer.
+        y1: No block is, or was, at or above this layer.
         z0: First column.
         z1: Column after the last.
     """
@@ -206,10 +206,10 @@ def refresh(
 def _set_columns(
     light: Light, top: NDArray[np.uint8], x0: int, x1: int, y0: int, y1: int, z0: int, z1: int
 ) -> Light:
-    """Make it light above the tops of columns, and dark from there down.
+    """Set full light above the tops of columns, and darkness from there down.
 
     Returns:
-        What was in the layers [y0, y1) of each, uint8 [columns, y1 - y0].
+        The former light in layers [y0, y1) of each column, uint8 [columns, y1 - y0].
     """
     before = np.empty(((x1 - x0) * (z1 - z0), y1 - y0), np.uint8)
     number = 0
@@ -227,11 +227,11 @@ def _set_columns(
 def _find_edges(
     light: Light, top: NDArray[np.uint8], before: Light, x0: int, x1: int, y0: int, z0: int, z1: int
 ) -> tuple[Queue, int, Queue, int]:
-    """Find the cells of columns just set that matter to those beside them, few of many.
+    """Find the few cells, in columns just set, that affect their neighbours.
 
     Returns:
-        Cells that got light which spreads, how many they are, cells that lost light which others
-        may have had from them (see `_dim`), and how many they are.
+        The cells whose new light spreads, their number, the cells whose lost light others may have
+        had from them (see `_dim`), and their number.
     """
     queue, end = np.empty(_QUEUE, np.int32), 0
     gone, count = np.empty(_QUEUE, np.int32), 0
@@ -249,7 +249,7 @@ def _find_edges(
                 old, new = was[i], light[here + i]
                 a, b, c, d = light[west + i], light[east + i], light[north + i], light[south + i]
                 darkest = min(min(a, b), min(c, d))
-                # One less wraps around in the dark, so that the least is of what is lit.
+                # Dark cells wrap around, so that this is the minimum over those that are lit.
                 faintest = min(
                     min(uint8(a - _ONE), uint8(b - _ONE)), min(uint8(c - _ONE), uint8(d - _ONE))
                 )
@@ -274,15 +274,15 @@ def _find_edges(
 
 @kernel()
 def _dim(light: Light, gone: Queue, count: int) -> tuple[Queue, int]:
-    """Take the light from cells that may have had it from others that lost theirs.
+    """Remove the light of cells that may have had it from others that lost theirs.
 
     Args:
         light: uint8 [2**23].
-        gone: Cells that have lost their light; the bits above the index are what it was.
-        count: How many they are.
+        gone: Cells that have lost their light; the bits above the index hold the former level.
+        count: Their number.
 
     Returns:
-        All cells that have lost their light now, and how many they are.
+        All cells that have now lost their light, and their number.
     """
     begin = 0
     while begin < count:

@@ -1,13 +1,13 @@
-"""The block world: the land within reach of the player, and all that may be done with it.
+"""The block world: the blocks around the player, and all operations on them.
 
-Columns are addressed on a torus, so the window moves by making the chunks that come into reach
-over those that went out of it. Only land within `LOAD_RADIUS` chunks of the player's is *loaded*:
-nothing else can be seen, walked on or changed. `make_ahead` makes what will be loaded next bit by
-bit, so that loading it takes no time; what it has made shows in nothing.
+Columns are addressed on a torus, so the window moves by making the chunks that come into reach in
+place of those that went out of it. Only chunks within `LOAD_RADIUS` of the player's are *loaded*:
+nothing else can be seen, walked on or changed. `make_ahead` makes the chunks that will be loaded
+next little by little, so that loading them takes no time; its work has no visible effect.
 
 `World.set_block`, `set_blocks` and `fill` are the only ways to change a block: they keep blocks,
-tops and fields in agreement and remember the change, so that a chunk that was left and is entered
-again looks as it was left.
+tops and fields consistent and remember the change, so that a chunk looks as it was left when the
+player returns to it.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from rllib_minestudio.env.voxel.world.land import Chunk, Land, Span, square
 LOAD_RADIUS = 5
 """Chunks that are always loaded in each direction from the player's."""
 _AHEAD_RADIUS = LOAD_RADIUS + 1
-"""Chunks in each direction that are made ready while there is time. With those around them, which
-are made but not ready, they fill 15 of the 16 chunks of the window."""
+"""Chunks in each direction that are made ready in advance. With the ring around them, which is made
+but not ready, they fill 15 of the 16 chunks along each side of the window."""
 _SOON = 4
-"""Blocks: what is loaded at once comes with what is loaded that much farther on."""
+"""Blocks: when chunks must be made at once, so are those needed this much farther on."""
 _CEILING_STEP = 8
 _ANY = -1
 
@@ -31,15 +31,15 @@ class World:
     """Blocks around the player.
 
     Attributes:
-        blocks: Block ids; see `Land`, as for the next four.
+        blocks: Block ids. `Land` describes these first five arrays.
         layer_radius: Distance to the nearest block of the layer.
         box: The box field.
         top: Highest block of each column.
-        light: Level of the sky's light.
+        light: Level of sky light.
         ceiling: No loaded block is at or above this y. It never falls, and rises in steps of 8.
-        seed: What the terrain is made from.
-        changes: Grows whenever blocks change, also with another seed, so that others can tell that
-            they have not.
+        seed: The seed from which the terrain is made.
+        changes: A counter that grows whenever blocks change or the seed does, by which others can
+            tell that nothing has changed.
         unsupported: Places (x, y, z) where a change left sand or gravel above air; `Falling` lets
             them fall and empties the list.
     """
@@ -52,7 +52,7 @@ class World:
         self.reset(0)
 
     def reset(self, seed: int) -> None:
-        """Forget everything and makes the world of `seed`; `load_around` then fills it."""
+        """Forget everything and take another seed; `load_around` then makes the world."""
         self.seed = seed & 0x3FFFFFFF
         self._land.reset(self.seed)
         self.ceiling = 0
@@ -77,23 +77,19 @@ class World:
         self._ahead = None
 
     def make_ahead(self, x: float, z: float) -> None:
-        """Do a little of the work that `load_around` would have to do when the player gets on.
+        """Do a little of the work that `load_around` will have to do as the player moves on.
 
-        It is one chunk's share, whatever time that takes: how far the land has come depends on
-        the player's way alone.
-
-        Args:
-            x: Where the player is.
-            z: Where the player is.
+        The player is at (x, z). The share is one chunk, whatever time that takes, so that the state
+        of the land depends on the player's path alone.
         """
         if self._ahead is None and self._centre is not None:
-            # Enough for the tick that has loaded a chunk row.
+            # Enough work for the tick that has loaded a row of chunks.
             self._ahead = self._land.lacking(set(square(self._centre, _AHEAD_RADIUS)))
             return
         if not self._ahead:
             return
         x, z = x / CHUNK - 0.5, z / CHUNK - 0.5
-        # The one that the player is closest to loading, by the longer way along an axis.
+        # The chunk that the player is closest to loading, by the larger distance along an axis.
         chunk = min(self._ahead, key=lambda ahead: max(abs(ahead[0] - x), abs(ahead[1] - z)))
         if self._land.advance(chunk):
             self._ahead.remove(chunk)
@@ -108,26 +104,26 @@ class World:
         )
 
     def block_at(self, x: int, y: int, z: int) -> int:
-        """Block id at (x, y, z); air outside of the world's height and of the loaded chunks."""
+        """Block id at (x, y, z); air outside the world's height and the loaded chunks."""
         if not 0 <= y < HEIGHT or not self.is_loaded(x, z):
             return 0
         return int(self.blocks[block_index(x, y, z)])
 
     def surface(self, x: float, z: float) -> int:
-        """The y on which something stands on the column at (x, z): its top block's y + 1."""
+        """The y at which something stands on the column at (x, z): its top block's y + 1."""
         return int(self.top[column_index(int(x // 1), int(z // 1))]) + 1
 
     def set_block(self, x: int, y: int, z: int, block: int) -> bool:
         """Put block id `block` at (x, y, z).
 
         Returns:
-            False when the place cannot be changed (outside of the height, or not loaded) or
-            already holds that block.
+            False if the place cannot be changed (outside the height, or not loaded) or already
+            holds that block.
         """
         return self.fill((x, x + 1), (y, y + 1), (z, z + 1), block) > 0
 
     def set_blocks(self, blocks: dict[tuple[int, int, int], int]) -> None:
-        """Put many blocks, by place (x, y, z), which must be loaded and within the height."""
+        """Put many blocks by place (x, y, z); places must be loaded and within the height."""
         if not blocks:
             return
         for (x, y, z), block in blocks.items():
@@ -137,14 +133,14 @@ class World:
         self._land.refresh(xs, ys, zs)
 
     def fill(self, xs: Span, ys: Span, zs: Span, block: int, only: int | None = None) -> int:
-        """Fill the cuboid of half-open ranges with block id `block`, where chunks are loaded.
+        """Fill a cuboid, given by half-open ranges, where chunks are loaded.
 
         Args:
-            xs: Columns.
-            ys: Layers.
-            zs: Columns.
-            block: What to put.
-            only: Replace this block id only; None for any.
+            xs: Range of columns.
+            ys: Range of layers.
+            zs: Range of columns.
+            block: Block id to put.
+            only: The only block id to replace; None for any.
 
         Returns:
             How many blocks changed.
@@ -163,11 +159,11 @@ class World:
 
     @property
     def num_edits(self) -> int:
-        """Blocks that differ, or did once, from the terrain as generated."""
+        """Number of blocks that differ, or once did, from the generated terrain."""
         return self._land.edits.count
 
     def _put(self, xs: Span, ys: Span, zs: Span, block: int, only: int) -> int:
-        """Change blocks and tops, not the fields; returns how many blocks changed."""
+        """Change blocks and tops, but not the fields; return how many blocks changed."""
         edits = self._land.edits
         changed, new, loose = fill_columns(
             self.blocks, self.top, edits.bits, *xs, *ys, *zs, block, only
@@ -190,7 +186,7 @@ def _clip(span: Span, centre: int) -> Span:
 
 
 def _needed_soon(x: float, z: float) -> list[Chunk]:
-    """The chunks that are loaded when the player is at (x, z), or `_SOON` blocks from there."""
+    """The chunks that are loaded if the player is at (x, z), or up to `_SOON` blocks away."""
     xs, zs = (
         range(
             int((at - _SOON) // CHUNK) - LOAD_RADIUS, int((at + _SOON) // CHUNK) + LOAD_RADIUS + 1

@@ -1,7 +1,8 @@
 """Terrain: gentle hills, biomes and trees, from the seed alone.
 
 Everything at a place follows from hashes of its coordinates, so chunks come out the same in any
-order and at any distance from the origin. Compiled without fastmath: the same bits everywhere.
+order and at any distance from the origin. Kernels are compiled without fastmath: the same bits
+everywhere.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ PLAINS, FOREST, DESERT = range(3)
 _BASE_HEIGHT = 63.0
 _SOIL_DEPTH = 3
 _TREE_CELL = 6
-"""Side of the cells, in columns, that may hold one tree each."""
+"""Side, in columns, of the cells that may hold one tree each."""
 _TREE_CHANCE = np.array([4, 170, 12], np.int64)
-"""Chance of a tree (in the desert: a cactus) in a cell, of 256, by biome."""
+"""Chance, out of 256, of a tree (in the desert, a cactus) in a cell, by biome."""
 _CANOPY = 2
 """Largest horizontal reach of a tree from its trunk, in columns."""
 _BIOME_SCALE = 1.0 / 260.0
@@ -90,7 +91,7 @@ def ground_height(x: int, z: int, seed: int) -> int:
 
 @kernel()
 def find_biome(biome: int, x: int, z: int, seed: int, out: NDArray[np.int64]) -> bool:
-    """Look for the nearest place amid a biome, ring by ring around (x, z).
+    """Search for the nearest place amid a biome, ring by ring around (x, z).
 
     Args:
         biome: Index in `BIOMES`.
@@ -136,7 +137,7 @@ def generate_chunk(
         seed: The world's seed.
 
     Returns:
-        The lowest layer that is not all solid, and the highest with a block in it.
+        The lowest layer that is not entirely solid, and the highest layer with a block in it.
     """
     lowest = HEIGHT - 1
     highest = 0
@@ -189,7 +190,7 @@ def _grow_plant(
     cell_z: int,
     seed: int,
 ) -> int:
-    """Grow the plant of a cell, if it has one, inside one chunk; returns the y of its tip."""
+    """Grow a cell's plant, if it has one, inside one chunk, and return the y of its tip."""
     dice = int64(hash_place(cell_x, cell_z, seed + 77))
     x = cell_x * _TREE_CELL + (dice & 255) % _TREE_CELL
     z = cell_z * _TREE_CELL + (dice >> 8 & 255) % _TREE_CELL
@@ -204,7 +205,7 @@ def _grow_plant(
         start = block_index(x, 0, z)
         blocks[start + ground + 1 : start + tip + 1] = b.CACTUS
         column = column_index(x, z)
-        top[column] = max(int64(top[column]), tip)  # a tree beside it may be higher
+        top[column] = max(int64(top[column]), tip)  # a tree next to it may be higher
         return tip
     birch = biome == FOREST and (dice >> 28) % 4 == 0
     log = b.BIRCH_LOG if birch else b.OAK_LOG
@@ -231,7 +232,7 @@ def _grow_tree_column(
     leaves: int,
     seed: int,
 ) -> None:
-    """Column (i, k) of the tree at (x, z): two wide layers of leaves under two narrow ones."""
+    """Write column (i, k) of the tree at (x, z): two wide layers of leaves below two narrow."""
     start = block_index(i, 0, k)
     tip = 0
     for layer in range(-2, 2):

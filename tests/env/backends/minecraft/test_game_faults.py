@@ -24,7 +24,7 @@ FIRST = {"launches": [0]}
         ("hang", "has not answered in time"),
         ("short_frame", "a frame of 49145 bytes instead of 49152"),
         ("garbage_json", r"info cannot be read .*inventory"),
-        ("no_health", "health is nan, which is no finite number"),
+        ("no_health", "health is nan, which is not a finite number"),
     ],
 )
 def test_a_step_that_fails(engine, make_env, kind, message):

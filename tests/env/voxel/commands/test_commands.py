@@ -266,7 +266,7 @@ def test_what_one_command_does_is_bounded(engine, command):
         engine.execute("/summon cow ~3 ~ ~")
     result = engine.execute(command)
     assert not result.ok
-    assert result.message == "Stopped: one command may look at 524288 entities and blocks"
+    assert result.message == "Stopped: one command may process at most 524288 entities and blocks"
     assert engine.execute("/execute as @e[type=cow] at @s run time set day").ok
 
 

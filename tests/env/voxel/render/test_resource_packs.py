@@ -230,7 +230,7 @@ def test_a_pack_that_has_all_of_the_games_pictures_is_taken_without_a_warning(
         assert not caplog.records
         (tmp_path / TEXTURES / "block/stone.png").unlink()
         Textures(str(tmp_path))
-    assert "1 are not there: block/stone." in caplog.text
+    assert "1 missing: block/stone." in caplog.text
 
 
 @pytest.mark.parametrize(

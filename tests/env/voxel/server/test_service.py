@@ -168,7 +168,7 @@ def test_what_the_engine_does_not_know_is_left_out_with_a_warning(service, clien
         (b"<StepClient0>voxels 5,-5,0,1,0,1</StepClient0 >", "in order"),
         (b"<Reboot/>", "unknown message"),
         (b"", "unknown message"),
-        (b"<MissionInit><Width>64</Width>", "no XML"),
+        (b"<MissionInit><Width>64</Width>", "not XML"),
         (b"<MissionInit><Width>64</Width><Height>x</Height></MissionInit>", "whole number"),
         (mission(100_000, 100_000), "16 to 4096"),
     ],

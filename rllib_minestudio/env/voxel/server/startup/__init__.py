@@ -1,1 +1,1 @@
-"""What Python runs before a program in which MineStudio plays on the embedded engine."""
+"""Startup code of Python processes in which MineStudio plays on the embedded engine."""

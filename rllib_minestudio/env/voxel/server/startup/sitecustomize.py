@@ -1,7 +1,7 @@
-"""Lets MineStudio 1.1.6 run unmodified beside NumPy 2: it uses a name of NumPy 1.
+"""Compatibility of the unmodified MineStudio 1.1.6, which uses a name of NumPy 1, with NumPy 2.
 
 Python runs a module of this name when it starts, from the first folder of PYTHONPATH that has one.
-Nothing is imported here that a program does not import itself.
+It does not import NumPy itself, but waits until the program does.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from types import ModuleType
 
 
 class _NumPyFinder:
-    """Finds NumPy as usual, and adds the name once it has been imported."""
+    """Finder that imports NumPy as usual, and then adds the missing name."""
 
     @staticmethod
     def find_spec(
@@ -36,7 +36,7 @@ class _NumPyFinder:
 
 
 def _run_the_next() -> None:
-    """Run the module of this name that would have been run without this one, if there is one."""
+    """Run the `sitecustomize` that this module hides, if there is one."""
     here = os.path.dirname(os.path.abspath(__file__))
     folders = [folder for folder in sys.path if os.path.abspath(folder) != here]
     spec = PathFinder.find_spec("sitecustomize", folders)
