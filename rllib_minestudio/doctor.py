@@ -298,11 +298,6 @@ CHECKS: tuple[Check, ...] = (
 """In the order of the table."""
 
 
-if __name__ == "__main__":
-    (check,) = (check for check in CHECKS if check.name == sys.argv[1])
-    print(json.dumps(check.look()._asdict()))
-
-
 # ------------------------------------ running checks, each in its own process and with a time limit
 
 _AT_ONCE = 4
@@ -363,3 +358,8 @@ def _read(status: int, output: str, errors: str) -> Health:
         return Health(**json.loads(lines[-1]))
     complaint = (errors.strip().splitlines() or [f"it ended with status {status}"])[-1]
     return Health(False, complaint, "Reinstall it, or see the message.")
+
+
+if __name__ == "__main__":
+    (check,) = (check for check in CHECKS if check.name == sys.argv[1])
+    print(json.dumps(check.look()._asdict()))

@@ -191,12 +191,6 @@ def _tuner(plan: Any, folder: Path, callbacks: list[Any]) -> Any:
     )
 
 
-def _sync_config() -> Any:
-    from ray import tune
-
-    return tune.SyncConfig(sync_period=ray_session.SECONDS_BETWEEN_STATE_SAVES)
-
-
 def _run_options() -> dict[str, Any]:
     """Return the options of saving and output, for new and resumed runs."""
     from ray import tune

@@ -20,7 +20,7 @@ import numpy as np
 
 from rllib_minestudio.algorithms.env_pool.base import Observations, plain_info
 from rllib_minestudio.errors import USER_ERRORS, describe
-from rllib_minestudio.foundation.episode_info import SUCCESS, TASK
+from rllib_minestudio.foundation.episode_info import ENGINE_ERROR, SUCCESS, TASK
 from rllib_minestudio.foundation.episode_seeds import begin_episode
 from rllib_minestudio.foundation.observations import ObservationPart, parts_of, write_observation
 from rllib_minestudio.foundation.processes import die_with
@@ -67,7 +67,7 @@ def _serve(env: gym.Env, channel: Channel, shared: Observations) -> None:
             obs, reward, terminated, truncated, info = env.step(action)
             write_observation(shared, obs)
             ended = bool(terminated or truncated)
-            last = _bounded(info) if ended or tells else None
+            last = bounded_info(info) if ended or tells else None
             channel.send(OUTCOME, float(reward), bool(terminated), bool(truncated), last)
         elif command in (BEGIN, RESET):
             if command == BEGIN:
@@ -76,7 +76,7 @@ def _serve(env: gym.Env, channel: Channel, shared: Observations) -> None:
                 seed, options = arguments
                 obs, info = env.reset(seed=seed, options=options)
             write_observation(shared, obs)
-            channel.send(BEGAN, _bounded(info))
+            channel.send(BEGAN, bounded_info(info))
         else:
             env.close()
             return
@@ -108,11 +108,11 @@ def map_observation(fd: int, parts: Mapping[str, ObservationPart]) -> Observatio
     }
 
 
-def _bounded(info: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the plain part of an info; if it is too large, only task and success."""
+def bounded_info(info: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the plain part of an info; if it is too large, only what an `Episode` reads of it."""
     plain = plain_info(info)
     if len(repr(plain)) > MAX_BYTES // 2:
-        return {key: plain[key] for key in (TASK, SUCCESS) if key in plain}
+        return {key: plain[key] for key in (TASK, SUCCESS, ENGINE_ERROR) if key in plain}
     return plain
 
 

@@ -211,7 +211,9 @@ class ReplayBuffer(Generic[Payload]):
             if stale:
                 dropped = stale[-1] + 1
                 self._num_growing -= dropped
-                self._growing[env_id] = fragments[dropped:]
+                del fragments[:dropped]
+                if not fragments:
+                    del self._growing[env_id]
                 self.counts.dropped_stale += len(stale)
                 self.counts.dropped_incomplete += dropped - len(stale)
                 self.counts.never_sampled += dropped
@@ -263,6 +265,9 @@ class ReplayBuffer(Generic[Payload]):
     def clear(self) -> None:
         """Remove all fragments; they count as evicted."""
         self.counts.evicted += len(self)
+        for sequence in self._sequences.values():
+            self._note_unless_used(sequence)
+        self.counts.never_sampled += self._num_growing
         self._sequences.clear()
         self._queue.clear()
         self._growing.clear()

@@ -161,6 +161,6 @@ def _filter_gradient_code(address: Any) -> None:
 
 CODE = MachineCode(
     "convolutions of large networks",
-    (winograd, winograd, vectors, winograd),
+    (winograd, vectors),
     (_convolve_code, _normalise_code, _pool_code, _filter_gradient_code),
 )

@@ -10,7 +10,9 @@ import pytest
 
 from rllib_minestudio.algorithms.env_pool import EnvPoolOptions, InlineEnvs, ProcessEnvs
 from rllib_minestudio.algorithms.env_pool.base import plain_info
+from rllib_minestudio.algorithms.env_pool.worker import MAX_BYTES, bounded_info
 from rllib_minestudio.errors import EnvPoolError, InvalidOptionsError
+from rllib_minestudio.foundation.episode_info import ENGINE_ERROR
 from rllib_minestudio.foundation.episode_seeds import EpisodeCounts
 from tests.algorithms.env_pool.faulty_envs import ChattyEnv, CountingEnv, FaultyEnv, ModulesEnv
 from tests.algorithms.env_pool.playing import play
@@ -165,6 +167,12 @@ def test_environments_import_neither_ray_nor_torch():
     pool.close()
     assert "rllib_minestudio.algorithms.env_pool.worker" in modules
     assert not {"ray", "torch"} & set(modules)
+
+
+def test_an_info_too_large_to_send_keeps_what_an_episode_reads():
+    read = {"task": "cow", "success": True, ENGINE_ERROR: "the game has crashed"}
+    assert bounded_info({**read, "text": "x" * MAX_BYTES}) == read
+    assert bounded_info({**read, "text": "x"}) == {**read, "text": "x"}
 
 
 def test_infos_are_made_plain():

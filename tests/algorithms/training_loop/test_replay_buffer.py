@@ -191,6 +191,25 @@ def test_a_fragment_is_not_taken_in_twice():
         add(buffer, "a")
 
 
+def test_parts_of_sequences_that_became_stale_leave_no_gap_in_the_capacity():
+    buffer = ReplayBuffer(max_fragments=2, max_reuse=1, max_staleness=0, fragments_per_sequence=2)
+    buffer.add("stale", key=("a", 0), weights_version=0)
+    buffer.set_version(1)
+    for name in "bcd":
+        buffer.add(name, key=(name, 0), weights_version=1)
+        assert len(buffer) <= 2
+    assert (buffer.counts.dropped_stale, buffer.counts.evicted) == (1, 1)
+
+
+def test_what_is_cleared_counts_as_never_sampled_if_it_was_not():
+    buffer = ReplayBuffer(max_fragments=8, max_reuse=2, max_staleness=0, fragments_per_sequence=2)
+    for number in range(5):
+        buffer.add(number, key=("a", number), weights_version=0)
+    buffer.sample(2)
+    buffer.clear()
+    assert (buffer.counts.evicted, buffer.counts.never_sampled) == (5, 3)
+
+
 def test_parts_of_sequences_are_not_sampled_alone():
     buffer = ReplayBuffer(max_fragments=8, max_reuse=1, max_staleness=0, fragments_per_sequence=2)
     buffer.add("a0", key=("a", 0), weights_version=0)

@@ -116,7 +116,7 @@ def test_each_bad_option_gets_one_clear_message(config, message):
         ({"checkpoint_config": {"save_interval": 1.5}}, "at least 0; got 1.5"),
         (
             {"checkpoint_config": {"save_interval": 1, "checkpoint_frequency": 1}},
-            "save_interval and checkpoint_frequency are one",
+            "save_interval and checkpoint_frequency are the same option",
         ),
         ({"checkpoint_config": {"save_interval": 4, "keep_interval": 6}}, "a multiple of"),
         ({"record_video_interval": 15}, "multiple of checkpoint_config.save_interval=10"),

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from torch.optim.optimizer import _global_optimizer_post_hooks
 
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
-from rllib_minestudio.models.vpt.network import log_prob
 from rllib_minestudio.models.vpt.rollout import InferenceSession, sample
 from tests.models.value_statistics import take_in
+from tests.models.vpt.formulas import log_prob
 
 TIME = 14
 STATM = Path("/proc/self/statm")
@@ -137,7 +137,7 @@ def test_asking_for_a_value_changes_nothing(network, images):
 
 def test_images_of_floats_are_refused(network, images):
     session = InferenceSession(network, 2)
-    with pytest.raises(TypeError, match=r"of bytes .* not of torch.float32"):
+    with pytest.raises(TypeError, match=r"must be bytes .* not torch.float32"):
         session.act(images[:, 0] / 255, torch.ones(2, dtype=torch.bool))
 
 

@@ -236,8 +236,6 @@ def stroll(
 
 _NEAREST, _FARTHEST = 1.2, 3.8
 """Least horizontal, and largest, distance in blocks from the player at which to put a block."""
-_CLEARANCE = 0.8
-"""Horizontal distance in blocks between the player and a cell that its body may touch."""
 _NEIGHBOURS = ((0, 1, 0), (1, 0, 0), (-1, 0, 0), (0, 0, 1), (0, 0, -1))
 _TRIES = 8
 _LOOK_DOWN = 35.0
@@ -294,7 +292,7 @@ def _options(body: AgentBody) -> Iterator[tuple[Cell, Point]]:
 def _has_room(body: AgentBody, cell: Cell) -> bool:
     x, _, z = middle(cell)
     away = math.hypot(x - body.position[0], z - body.position[2])
-    return max(_NEAREST, _CLEARANCE) <= away and body.distance_to(cell) <= _FARTHEST
+    return away >= _NEAREST and body.distance_to(cell) <= _FARTHEST
 
 
 def _is_open(body: AgentBody, cell: Cell, support: Cell, aim: Point) -> bool:

@@ -143,8 +143,8 @@ class MinecraftBackend:
 
 
 def _scaled(frame: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """Return a frame scaled to (width, height)."""
+    """Return a copy of a frame, scaled to (width, height): callbacks may draw on it."""
     height, width = frame.shape[:2]
     if (width, height) == size:
-        return np.ascontiguousarray(frame)
+        return np.array(frame, order="C")
     return cv2.resize(frame, dsize=size, interpolation=cv2.INTER_LINEAR)

@@ -73,6 +73,7 @@ _WITHOUT_OBJECT = (
     *("spectatorsGenerateChunks", "universalAnger"),
 )
 """Rules about things that do not exist in this engine."""
+_INTEGER_RULES = ("maxCommandChainLength", "maxEntityCramming", "randomTickSpeed", "spawnRadius")
 _RULES = (*GAME_RULES, *_NOT_OBEYED, *_WITHOUT_OBJECT)
 """All game rules of Minecraft Java 1.16."""
 
@@ -197,10 +198,12 @@ def _require_room(source: Source, changes: int) -> None:
 
 
 def time(source: Source, arguments: list[str]) -> CommandResult:
-    """`/time set|add|query <time>`."""
+    """`/time set|add <time>`, `/time query daytime`."""
     need(arguments, 2, "/time (set|add|query) <time>")
     state, action = source.state, arguments[0]
     if action == "query":
+        if arguments[1] != "daytime":
+            raise CommandError(f"'{arguments[1]}' is not counted here; only daytime is")
         return CommandResult(True, f"The time is {state.daytime}")
     if action not in ("set", "add"):
         raise CommandError(f"Incorrect argument for command: '{action}' (set, add or query)")
@@ -235,8 +238,10 @@ def gamerule(source: Source, arguments: list[str]) -> CommandResult:
         shown = rules.get(rule, "not set")
         return CommandResult(True, f"Gamerule {rule} is currently set to: {shown}")
     value = arguments[1].lower()
-    if value not in ("true", "false"):
+    if rule in _INTEGER_RULES:
         value = str(read_int(value))
+    elif value not in ("true", "false"):
+        raise CommandError(f"Invalid boolean, expected 'true' or 'false' but found '{value}'")
     rules[rule] = value
     lacking = "this rule is not obeyed" if rule in _NOT_OBEYED else ""
     return CommandResult(True, f"Gamerule {rule} is now set to: {value}", lacking)
@@ -244,9 +249,10 @@ def gamerule(source: Source, arguments: list[str]) -> CommandResult:
 
 def difficulty(source: Source, arguments: list[str]) -> CommandResult:
     """`/difficulty peaceful|easy|normal|hard`: accepted without effect, as no mob is hostile."""
+    state = source.state
     if not arguments:
-        return CommandResult(True, "The difficulty is Easy")
-    name = read_name(arguments[0], DIFFICULTIES, "difficulty")
+        return CommandResult(True, f"The difficulty is {state.difficulty.title()}")
+    name = state.difficulty = read_name(arguments[0], DIFFICULTIES, "difficulty")
     return CommandResult(True, f"The difficulty has been set to {name.title()}")
 
 

@@ -222,7 +222,8 @@ def title(name: str) -> str:
 PLAYER = "Player"
 """Name of the player, in messages and as a target."""
 _MOST_OPTIONS = 32
-_OPTIONS = ("type", "distance", "limit", "sort", "gamemode", "name", "tag", "nbt")
+_OPTIONS = ("type", "distance", "limit", "sort")
+_SORTS = ("nearest", "furthest", "arbitrary")
 
 
 class SelectedEntity(NamedTuple):
@@ -271,7 +272,9 @@ def _options(text: str) -> list[tuple[str, str]]:
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, separator, value = part.partition("=")
         if not separator or name.strip() not in _OPTIONS:
-            raise CommandError(f"Unknown option '{part}'; one of {', '.join(_OPTIONS)}")
+            raise CommandError(
+                f"Option '{part}' is not known here; the options are {', '.join(_OPTIONS)}"
+            )
         options.append((name.strip(), value.strip()))
     if len(options) > _MOST_OPTIONS:
         raise CommandError(f"A selector has at most {_MOST_OPTIONS} options, found {len(options)}")
@@ -345,7 +348,9 @@ def _narrow(
             found = list(filter(_type_filter(value), found))
         elif name == "distance":
             found = list(filter(_distance_filter(value, source), found))
-        elif name == "sort" and value in ("nearest", "furthest"):
+        elif name == "sort":
+            if read_name(value, _SORTS, "sort order") == "arbitrary":
+                continue
             found.sort(
                 key=lambda target: math.dist(target.position, source.position),
                 reverse=value == "furthest",

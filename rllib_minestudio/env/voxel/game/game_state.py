@@ -54,6 +54,7 @@ class GameState:
         target: Target of the crosshair in the last tick, `TARGET_DTYPE` [1].
         daytime: Ticks since sunrise, 0 to 23999 (6000 is noon).
         raining: Whether it rains; affects only `location_stats`.
+        difficulty: One of the game's, without effect: no mob is hostile.
         rules: Game rules by name.
         block_entities: Contents of furnaces and chests.
         screen: The open screen, which then receives keys and mouse; None if none is open.
@@ -91,6 +92,7 @@ class GameState:
         self.target[0] = np.zeros((), TARGET_DTYPE)
         self.daytime = 0
         self.raining = False
+        self.difficulty = "easy"
         self.rules = dict(GAME_RULES)
         self.screen: Screen | None = None
         self.next_screen: Screen | None = None

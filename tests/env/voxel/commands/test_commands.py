@@ -145,7 +145,9 @@ def test_time_weather_and_rules(engine):
     assert not engine.execute("/weather clear").lacking
     assert engine.execute("/weather rain").lacking == "the sky stays clear"
     assert engine.info()["location_stats"]["is_raining"]
+    assert engine.execute("/difficulty").message == "The difficulty is Easy"
     assert engine.execute("/difficulty peaceful").ok
+    assert engine.execute("/difficulty").message == "The difficulty is Peaceful"
     assert engine.execute("/gamerule doMobSpawning false") == (
         True,
         "Gamerule doMobSpawning is now set to: false",
@@ -208,7 +210,10 @@ def test_teleportbiome(engine, biome):
         ("/summon cow ~x ~ ~", "Expected number"),
         ("/summon cow ^ ^ ^1", "not supported"),
         ("/tp 99999999 0 0", "Invalid position for teleport"),
-        ("/kill @e[colour=red]", "Unknown option"),
+        ("/kill @e[colour=red]", "Option 'colour=red' is not known here"),
+        ("/kill @e[name=Bob]", "the options are type, distance, limit, sort"),
+        ("/kill @e[sort=random]", "Unknown sort order 'random'"),
+        ("/time query gametime", "only daytime is"),
         ("/kill @x", "Unknown selector"),
         ("/teleportbiome @a swamp", "plains, forest, desert"),
         ("/execute as @p", "Usage"),
@@ -216,7 +221,8 @@ def test_teleportbiome(engine, biome):
         ("/effect give @p speed -5", "must not be less than 0"),
         ("/time set soon", "Expected integer"),
         ("/gamerule keepinventory true", "Did you mean 'keepInventory'?"),
-        ("/gamerule keepInventory maybe", "Expected integer"),
+        ("/gamerule keepInventory 1", "expected 'true' or 'false' but found '1'"),
+        ("/gamerule spawnRadius true", "Expected integer"),
         ("/kill @e[" + "type=!cow," * 33 + "]", "32 options"),
     ],
 )
