@@ -30,8 +30,9 @@ from rllib_minestudio.env.agents.foreign import (
     Watch,
 )
 from rllib_minestudio.errors import AgentError, InvalidActionError, InvalidOptionsError, describe
-from rllib_minestudio.evaluation.env_runner import EvaluationEnv, evaluated, make_evaluation_env
+from rllib_minestudio.evaluation.env_runner import evaluated
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
+from rllib_minestudio.evaluation.evaluation_env import EvaluationEnv, make_evaluation_env
 from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings, agent_seed
 from rllib_minestudio.evaluation.workers import play_on_actors
 from rllib_minestudio.foundation.episode_info import POV

@@ -12,7 +12,7 @@ from rllib_minestudio.errors import EnvPoolError
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
 from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings
 from rllib_minestudio.recordings import Recording
-from tests.evaluation.toy_envs import Fragile, Slow
+from tests.evaluation.toy_envs import Fragile, Slow, TellsModules
 
 SETTINGS = PlaySettings(seed=5)
 
@@ -54,6 +54,14 @@ def test_another_seed_gives_other_episodes_and_actions(make_runner):
     other = by_index(list(runner.play(specs(6), replace(SETTINGS, seed=6))))
     assert all(one[i].seed != other[i].seed for i in one)
     assert all(one[i].info["trace"] != other[i].info["trace"] for i in one)
+
+
+def test_environments_import_neither_ray_nor_torch(make_runner):
+    runner = make_runner(TellsModules, num_envs=1, pool="process")
+    (episode,) = runner.play(specs(1), replace(SETTINGS, max_steps=2))
+    modules = episode.task.split()
+    assert "rllib_minestudio.evaluation.evaluation_env" in modules
+    assert not {"ray", "torch"} & set(modules)
 
 
 def test_deterministic_actions_need_no_numbers(make_runner):

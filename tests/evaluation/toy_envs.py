@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,14 @@ class CoinToss(gym.Env):
     def _observe(self) -> dict[str, np.ndarray]:
         shape = self.observation_space["image"].shape
         return {"image": self._rng.integers(256, size=shape, dtype=np.uint8)}
+
+
+class TellsModules(CoinToss):
+    """Tells which modules its process has imported."""
+
+    def reset(self, **arguments: Any) -> tuple[Any, dict]:
+        obs, info = super().reset(**arguments)
+        return obs, {**info, "task": " ".join(sys.modules)}
 
 
 class Fragile(CoinToss):
