@@ -112,7 +112,10 @@ def test_a_smoke_run_is_one_short_episode_per_task(request_of):
             "a task brings its own callbacks",
         ),
         (["random", "--suite", "SUITE", "--set", "env_config.gama=1"], "gama"),
-        (["hunter", "--suite", "SUITE", "--set", "env_config.engine=minecraft"], "looks at the"),
+        (
+            ["hunter", "--suite", "SUITE", "--set", "env_config.engine=minecraft"],
+            "reads the embedded engine's",
+        ),
         (
             [NANO, "--suite", "SUITE", "--set", "env_config.obs_size=[32, 32]"],
             "does not fit the observation of the tasks: image is",

@@ -12,9 +12,9 @@ from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
 from rllib_minestudio.evaluation.reference_policy import LEARNER_STATE, ReferencePolicy, load_prior
 from rllib_minestudio.models.vpt import VPTConfig
+from rllib_minestudio.models.vpt.network import kl_divergence
 from rllib_minestudio.models.vpt_rl_module import VPTRLModule, spaces_of
 from tests.algorithms.toy_envs import IMAGE_SIZE, tiny_model
-from tests.models.vpt.formulas import kl_divergence
 
 
 def module(seed):

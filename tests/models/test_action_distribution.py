@@ -14,7 +14,6 @@ from rllib_minestudio.models.distributions import (
 )
 from rllib_minestudio.models.vpt import VPTConfig, network, rollout
 from rllib_minestudio.models.vpt.network import BUTTON_SIZES, CAMERA_SIZES, product_membership
-from tests.models.vpt import formulas
 
 LARGEST_UNIFORM = 1 - 2**-53
 SPACES = {"buttons": (BUTTON_SIZES, True), "camera": (CAMERA_SIZES, False)}
@@ -298,9 +297,9 @@ def test_joint_heads_give_the_same_bits_as_functions_of_logits(normalised):
     columns = {name: token.unsqueeze(-1) for name, token in drawn.actions.items()}
     before = rollout.sample(logits, uniform=uniform)
     pairs = [
-        (distribution.log_prob(drawn.actions), formulas.log_prob(logits, columns)),
-        (distribution.entropy(), formulas.entropy(logits)),
-        (distribution.kl_divergence(other), formulas.kl_divergence(logits, other_logits)),
+        (distribution.log_prob(drawn.actions), network.log_prob(logits, columns)),
+        (distribution.entropy(), network.entropy(logits)),
+        (distribution.kl_divergence(other), network.kl_divergence(logits, other_logits)),
     ]
     for found, expected in pairs:
         assert torch.equal(found, expected)

@@ -21,6 +21,7 @@ from typing import NamedTuple, cast
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.linalg import vecdot
 from torch.nn import functional as F
 
 from rllib_minestudio.foundation.buttons import BUTTON_GROUPS, NUM_BUTTONS
@@ -316,3 +317,39 @@ def product_membership(sizes: Sequence[int], exclusive: bool = False) -> Tensor:
     np.put_along_axis(membership[:combinations], columns, 1.0, axis=1)
     membership[combinations:, choices:] = 1.0
     return torch.from_numpy(membership)
+
+
+def log_prob(logits: Logits, actions: Actions) -> Tensor:
+    """Log-probability of joint actions: the sum of the heads'.
+
+    The camera's term counts even when the action's camera flag is off and its token is ignored,
+    as in MineStudio.
+
+    Args:
+        logits: Per head [..., N].
+        actions: Per head [..., 1] tokens.
+
+    Returns:
+        [...] float32.
+    """
+    terms = [logits[name].gather(-1, actions[name]).squeeze(-1) for name in logits]
+    return torch.stack(terms).sum(dim=0)
+
+
+def entropy(logits: Logits) -> Tensor:
+    """Entropy in nats, `-sum p log p`, summed over the heads: [..., N] each -> [...]."""
+    return -torch.stack([vecdot(log_p.exp(), log_p) for log_p in logits.values()]).sum(dim=0)
+
+
+def kl_divergence(logits_p: Logits, logits_q: Logits) -> Tensor:
+    """KL(p || q) in nats, `sum p (log p - log q)`, summed over the heads.
+
+    Args:
+        logits_p: Per head [..., N]; the expectation is taken under it.
+        logits_q: Per head [..., N].
+
+    Returns:
+        [...] float32.
+    """
+    terms = [vecdot(logits_p[name].exp(), logits_p[name] - logits_q[name]) for name in logits_p]
+    return torch.stack(terms).sum(dim=0)

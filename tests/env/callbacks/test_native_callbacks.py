@@ -185,7 +185,7 @@ def test_the_speed_test_prints_every_so_often(capsys):
         ({"Voxels": {"voxel_ins": [1]}}, r"argument 'voxel_ins'\. Did you mean 'voxels_ins'"),
         ({"Voxels": [3, -3, 0, 0, 0, 0]}, r"must be x0,x1,y0,y1,z0,z1 in order"),
         ({"Voxels": [0, 0.5, 0, 0, 0, 0]}, r"must be six integers"),
-        ({"Voxels": [-50, 50, -50, 50, -50, 50]}, r"may ask for 32768 blocks"),
+        ({"Voxels": [-50, 50, -50, 50, -50, 50]}, r"may ask for at most 32768 blocks"),
         ({"Voxels": [0] * 6}, r"must not be all zeros"),
         ({"HardReset": []}, r"must be a non-empty list"),
         ({"HardReset": [{"seed": "7", "position": [1, 2]}]}, r"(?s)seed must be.*position must be"),

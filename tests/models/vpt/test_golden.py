@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork, VPTState
+from rllib_minestudio.models.vpt.network import entropy, kl_divergence, log_prob
 from tests.models.value_statistics import take_in
-from tests.models.vpt.formulas import entropy, kl_divergence, log_prob
 
 TOLERANCE = 5e-5
 ONE_RELU = 1e-3

@@ -10,11 +10,13 @@ from rllib_minestudio.foundation.buttons import BUTTON_GROUPS, NUM_BUTTONS
 from rllib_minestudio.models.vpt import VPTConfig
 from rllib_minestudio.models.vpt.network import (
     BUTTON_SIZES,
+    entropy,
+    kl_divergence,
+    log_prob,
     make_action_heads,
     product_membership,
 )
 from rllib_minestudio.models.vpt.rollout import sample
-from tests.models.vpt.formulas import entropy, kl_divergence, log_prob
 
 
 def _logits(buttons: list[float], camera: list[float]) -> dict[str, torch.Tensor]:

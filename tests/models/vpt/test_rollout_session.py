@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from torch.optim.optimizer import _global_optimizer_post_hooks
 
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
+from rllib_minestudio.models.vpt.network import log_prob
 from rllib_minestudio.models.vpt.rollout import InferenceSession, sample
 from tests.models.value_statistics import take_in
-from tests.models.vpt.formulas import log_prob
 
 TIME = 14
 STATM = Path("/proc/self/statm")

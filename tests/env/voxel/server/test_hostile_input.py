@@ -57,7 +57,7 @@ def test_a_mission_may_not_declare_entities():
 
 
 def test_a_mission_may_be_deep_or_full_of_items():
-    with pytest.raises(ProtocolError, match="no XML"):
+    with pytest.raises(ProtocolError, match="not XML"):
         read_mission(b"<a>" * 100_000)
     items = b"<InventoryObject slot='1' type='dirt' quantity='1'/>" * 1001
     with pytest.raises(ProtocolError, match="1000 stacks"):

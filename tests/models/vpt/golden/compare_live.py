@@ -20,9 +20,9 @@ from rllib_minestudio.models.kernels.convolutions import TORCH
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt.impala import DownStack
 from rllib_minestudio.models.vpt.memory import VPTState
+from rllib_minestudio.models.vpt.network import entropy, kl_divergence, log_prob
 from rllib_minestudio.models.vpt.rollout import InferenceSession
 from rllib_minestudio.models.vpt.weights import config_from_checkpoint, export_network, load_weights
-from tests.models.vpt.formulas import entropy, kl_divergence, log_prob
 
 SIZES = {
     "narrow": {"img_shape": [16, 24, 3], "hidsize": 32, "attention_heads": 4, "impala_width": 0.25},
