@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import rllib_minestudio
-from rllib_minestudio import algorithms
+from rllib_minestudio import algorithms, benchmark, env, evaluation, models
 
 OTHER_LIBRARY = """
 import av
@@ -15,9 +15,13 @@ from rllib_minestudio import MineStudioPPO
 """
 
 
-@pytest.mark.parametrize("package", [rllib_minestudio, algorithms])
+@pytest.mark.parametrize(
+    "package", [rllib_minestudio, algorithms, benchmark, env, evaluation, models]
+)
 def test_all_public_names_can_be_had(package):
-    assert all(getattr(package, name).__name__ == name for name in package.__all__)
+    for name in package.__all__:
+        found = getattr(package, name)
+        assert name.isupper() or found.__name__ == name
     with pytest.raises(AttributeError, match="has no attribute 'MineStudioDQN'"):
         package.MineStudioDQN  # noqa: B018
 

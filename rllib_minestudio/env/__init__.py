@@ -3,16 +3,33 @@
 Imports neither Ray nor torch.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from rllib_minestudio.env.actions import ActionMapper, CameraConfig
 from rllib_minestudio.env.env_options import EnvOptions
 from rllib_minestudio.env.minestudio_env import MineStudioEnv, make_env
 from rllib_minestudio.foundation.episode_info import ENGINE_ERROR
+from rllib_minestudio.foundation.public_names import load_public_name
+
+if TYPE_CHECKING:
+    from rllib_minestudio.env.recorder import EpisodeRecorder, RecorderOptions
 
 __all__ = [
     "ENGINE_ERROR",
     "ActionMapper",
     "CameraConfig",
     "EnvOptions",
+    "EpisodeRecorder",
     "MineStudioEnv",
+    "RecorderOptions",
     "make_env",
 ]
+
+_HOME_OF = {
+    "EpisodeRecorder": "rllib_minestudio.env.recorder",
+    "RecorderOptions": "rllib_minestudio.env.recorder",
+}
+
+
+def __getattr__(name: str) -> Any:
+    return load_public_name(__name__, name, _HOME_OF)

@@ -3,6 +3,9 @@
 What a page leaves to its reader (an environment, a config, a checkpoint) is set up before.
 """
 
+import ast
+import importlib
+
 import numpy as np
 import pytest
 import torch
@@ -72,6 +75,19 @@ def _training():
 def test_every_piece_is_run_by_a_test_here_or_elsewhere():
     here = {name for test in HERE for name in test.snippets}
     assert sorted([*here, *ELSEWHERE]) == sorted(CODE)
+
+
+def test_names_are_imported_from_packages():
+    imported = {
+        node.module
+        for text in CODE.values()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rllib_minestudio")
+    }
+    assert len(imported) > 5
+    public_modules = {"rllib_minestudio.errors", "rllib_minestudio.minestudio"}
+    for name in imported - public_modules:
+        assert hasattr(importlib.import_module(name), "__path__"), f"{name} is not a package"
 
 
 def shows(*names):
