@@ -23,6 +23,7 @@ import numpy as np
 from engine_spikes import SEED, print_spikes
 from numba import float32, int32, njit, uint32
 
+from rllib_minestudio.env.voxel import AVERAGE, SAMPLES
 from rllib_minestudio.env.voxel.engine import VoxelEngine
 from rllib_minestudio.env.voxel.render.camera import (
     EYE_X,
@@ -35,7 +36,6 @@ from rllib_minestudio.env.voxel.render.camera import (
     UP,
     VIEW,
 )
-from rllib_minestudio.env.voxel.view_options import AVERAGE, SAMPLES
 
 FRAMES = (
     ((64, 64), AVERAGE),

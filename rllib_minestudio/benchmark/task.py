@@ -16,13 +16,7 @@ from rllib_minestudio.benchmark.structures import BLOCK_NAMES, known_structures
 from rllib_minestudio.env.callbacks import check_callbacks
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim
 from rllib_minestudio.env.env_options import VOXEL
-from rllib_minestudio.env.voxel.data.vocabulary import (
-    DAY_TICKS,
-    DIFFICULTIES,
-    NAMESPACE,
-    TIMES,
-    WEATHERS,
-)
+from rllib_minestudio.env.voxel.data import DAY_TICKS, DIFFICULTIES, NAMESPACE, TIMES, WEATHERS
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
 from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
 from rllib_minestudio.evaluation.filters import (

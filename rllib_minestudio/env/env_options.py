@@ -8,14 +8,14 @@ from typing import Any
 from rllib_minestudio.env.actions import CameraConfig
 from rllib_minestudio.env.backends.minecraft.launch_options import MinecraftOptions
 from rllib_minestudio.env.callbacks import check_callbacks
-from rllib_minestudio.env.voxel.render.resource_pack import PackError, ResourcePack, not_a_pack
-from rllib_minestudio.env.voxel.view_options import (
+from rllib_minestudio.env.voxel import (
     AVERAGE,
     HIGHEST_GAMMA,
     LOWEST_GAMMA,
     MINESTUDIO_GAMMA,
     SAMPLINGS,
 )
+from rllib_minestudio.env.voxel.render.resource_pack import PackError, ResourcePack, not_a_pack
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.foundation.options import Problems, is_integer, is_list, is_number
 

@@ -21,7 +21,7 @@ from rllib_minestudio.env.callbacks.builder import build_callbacks, declaring_ca
 from rllib_minestudio.env.callbacks.compose import METHOD, declared_spaces
 from rllib_minestudio.env.env_options import MINECRAFT, EnvOptions
 from rllib_minestudio.env.simulator import MinecraftSim
-from rllib_minestudio.env.voxel.data.vocabulary import TICKS_PER_SECOND
+from rllib_minestudio.env.voxel.data import TICKS_PER_SECOND
 from rllib_minestudio.errors import USER_ERRORS, EngineError, describe
 from rllib_minestudio.foundation.buttons import NUM_BUTTONS
 from rllib_minestudio.foundation.episode_info import ENGINE_ERROR, POV

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from rllib_minestudio.env.actions import ActionMapper, EnvAction, check_env_action
-from rllib_minestudio.env.backends.factory import make_backend
 from rllib_minestudio.env.backends.protocol import Backend
+from rllib_minestudio.env.backends.voxel import VoxelBackend
 from rllib_minestudio.env.callbacks.base import HOOKS, Info, Obs, StepResult, bound_hooks
-from rllib_minestudio.env.env_options import EnvOptions
+from rllib_minestudio.env.env_options import MINECRAFT, EnvOptions
 from rllib_minestudio.errors import EngineError
 from rllib_minestudio.foundation.episode_info import POV
 from rllib_minestudio.foundation.observations import IMAGE
@@ -180,3 +180,24 @@ class MinecraftSim:
         image = self.env.image(raw_obs) if POV in raw_obs else raw_obs[IMAGE]
         self.obs = {**self.obs, IMAGE: image}
         return self.obs, dict(self.info)
+
+
+# ------------------------------------------------------------ from the option `engine` to a backend
+
+
+def make_backend(options: EnvOptions) -> Backend:
+    """Build the backend that `options.engine` names.
+
+    Raises:
+        EngineError: If it is not available; lists what is missing and how to get it.
+    """
+    if options.engine == MINECRAFT:
+        # Imported late and in this order: the backend cannot be imported without the package.
+        from rllib_minestudio.env.backends.minecraft import compat, prerequisites
+
+        prerequisites.require(options.minecraft)
+        compat.import_minestudio(options.minecraft.root)
+        from rllib_minestudio.env.backends.minecraft.backend import MinecraftBackend
+
+        return MinecraftBackend(options)
+    return VoxelBackend(options)

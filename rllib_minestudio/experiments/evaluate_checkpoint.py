@@ -9,6 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import gymnasium as gym
+
+from rllib_minestudio.algorithms import MineStudioPPOConfig
 from rllib_minestudio.checkpoints.lookup import EXPERIMENT_SUFFIXES
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
 from rllib_minestudio.evaluation.evaluation_options import (
@@ -16,7 +19,10 @@ from rllib_minestudio.evaluation.evaluation_options import (
     SUMMARY_FILE,
     EvaluationOptions,
 )
-from rllib_minestudio.experiments.file import make_importable
+from rllib_minestudio.evaluation.policy_loading import LoadedPolicy, playing_config, weights_digest
+from rllib_minestudio.experiments.environment import make_env
+from rllib_minestudio.experiments.file import load_experiments, make_importable
+from rllib_minestudio.experiments.plan import make_plan
 from rllib_minestudio.foundation.console import counted, phase, stderr, stdout
 from rllib_minestudio.foundation.files import write_probe
 from rllib_minestudio.foundation.options import Flag, like, option, option_group
@@ -177,7 +183,6 @@ def load_policy_of(source: str, overrides: Sequence[str] = ()) -> LoadedPolicy:
         MineStudioError: There is no such policy.
     """
     from rllib_minestudio.evaluation.policy_loading import load_policy
-    from rllib_minestudio.experiments.starting_policy import load_starting_policy
 
     path = Path(source)
     if path.suffix in EXPERIMENT_SUFFIXES:
@@ -411,3 +416,42 @@ def _report(
     for problem in problems:
         stderr.print(f"error: {problem}", style="red", markup=False)
     return 1 if problems else 0
+
+
+# the untrained policy of an experiment file, with the weights that training would start from
+
+
+def load_starting_policy(path: Path, overrides: Sequence[str] = ()) -> LoadedPolicy:
+    """Build the policy that an experiment file describes.
+
+    Args:
+        path: A file with one experiment, without searches.
+        overrides: `key=value` changes of the experiment, as in `rllib train file`.
+
+    Raises:
+        InvalidOptionsError: The file contains several experiments, a search, or wrong options.
+        ExperimentFileError: The file is missing or not readable.
+    """
+    experiments = load_experiments(path, overrides)
+    plans = [make_plan(experiment) for experiment in experiments]
+    if len(plans) != 1 or plans[0].searched:
+        raise InvalidOptionsError(
+            f"{path}: to be evaluated, a file must hold one experiment without searches."
+        )
+    config = playing_config(plans[0].example)
+    spaces = config.known_spaces() or _spaces_of_env(config)
+    module = config.policy_class(**spaces, model_config=config.model_config)
+    # All sizes in full, since the weights that may have decided them are not read again.
+    config.training(model=module.model_config)
+    weights = module.get_state()
+    identity = {"checkpoint": str(path), "weights": weights_digest(weights)}
+    return LoadedPolicy(config, weights, identity)
+
+
+def _spaces_of_env(config: MineStudioPPOConfig) -> dict[str, gym.Space]:
+    """Build the environment to get its spaces."""
+    env = make_env(config)
+    try:
+        return {"observation_space": env.observation_space, "action_space": env.action_space}
+    finally:
+        env.close()

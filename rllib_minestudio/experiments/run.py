@@ -1,17 +1,20 @@
 """Running a planned experiment with Ray and Tune, and summarising it."""
 
+from __future__ import annotations
+
 import json
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rllib_minestudio.errors import CheckpointError, InvalidOptionsError
+from rllib_minestudio.errors import CheckpointError, InvalidOptionsError, MineStudioError
 from rllib_minestudio.experiments import ray_session
 from rllib_minestudio.experiments.resume import code_identities
 from rllib_minestudio.foundation.console import phase, stdout
-from rllib_minestudio.foundation.files import read_json, write_whole
+from rllib_minestudio.foundation.files import read_json, write_probe, write_whole
 from rllib_minestudio.foundation.processes import machine_cpus
 from rllib_minestudio.foundation.provenance import versions
 
@@ -37,8 +40,6 @@ def run(
     Raises:
         KeyboardInterrupt: The run was interrupted; its checkpoints are saved.
     """
-    from rllib_minestudio.experiments.full_disk import full_disk_named
-
     with full_disk_named(folder):
         return _run(plan, folder, resumed_with, verbose, start)
 
@@ -239,3 +240,33 @@ def _read_returns(file: Path) -> list[float]:
         raise CheckpointError(
             f"{str(file)!r} is damaged: {error}. Remove it, and it is measured again."
         ) from error
+
+
+# ----------------------------------------------------------- runs that end because the disk is full
+
+LEAST_ROOM = 1024**2
+"""Bytes written to probe the disk, about what Tune saves every few seconds."""
+
+
+@contextmanager
+def full_disk_named(folder: Path) -> Iterator[None]:
+    """Raise one clear error if the block fails and the disk of `folder` is full.
+
+    Tune reads back files that it could not write, so the block may fail with any error, such as an
+    `EOFError`; other errors are raised unchanged if the disk is not full.
+
+    Raises:
+        MineStudioError: The block failed, and the disk is full.
+    """
+    try:
+        yield
+    except Exception as error:
+        try:
+            write_probe(folder, LEAST_ROOM)
+        except OSError as full:
+            raise MineStudioError(
+                f"{str(folder)!r} cannot be written to any more ({full.strerror}), which ended the "
+                "run. Free space there and run the same command with --resume: training goes on "
+                "from the last whole checkpoint. If there was none yet, start again without it."
+            ) from error
+        raise

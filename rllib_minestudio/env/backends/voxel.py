@@ -12,7 +12,7 @@ import numpy as np
 from rllib_minestudio.env.actions import EnvAction
 from rllib_minestudio.env.backends.protocol import OBSERVED, KeySpace, RawObs, RawStep
 from rllib_minestudio.env.env_options import EnvOptions
-from rllib_minestudio.env.voxel.data.vocabulary import NAMESPACE, NO_ENTITY, NO_PLAYER
+from rllib_minestudio.env.voxel.data import NAMESPACE, NO_ENTITY, NO_PLAYER
 from rllib_minestudio.env.voxel.observed_boxes import Box, mobs_box, voxels_box
 from rllib_minestudio.errors import InvalidActionError
 from rllib_minestudio.foundation.episode_info import POV

@@ -13,7 +13,7 @@ import numpy as np
 from rllib_minestudio.env.backends.minecraft.items import STACK_SIZES
 from rllib_minestudio.env.backends.protocol import RawObs
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim
-from rllib_minestudio.env.voxel.data.vocabulary import NAMESPACE
+from rllib_minestudio.env.voxel.data import NAMESPACE
 from rllib_minestudio.errors import did_you_mean
 from rllib_minestudio.foundation.options import Problems, is_integer, is_list, is_number
 

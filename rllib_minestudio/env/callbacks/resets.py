@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim, StepResult
-from rllib_minestudio.env.voxel.data.vocabulary import NAMESPACE, WEATHERS
+from rllib_minestudio.env.voxel.data import NAMESPACE, WEATHERS
 from rllib_minestudio.foundation.options import Problems, is_integer, is_list, is_number
 
 _WORLD, _LATEST = 60_000_000, 2**31 - 1

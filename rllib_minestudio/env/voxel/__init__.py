@@ -15,10 +15,21 @@ Its interface is `engine.VoxelEngine`. Each layer imports only from those listed
     kernels        compilation of kernels
 
 Outside these layers, `kernel_cache` runs `warmup_game` to compile the kernels once per machine,
-`observed_boxes` checks which blocks and mobs a step asks for, `view_options` holds the rendering
-options, and `server/` implements MineStudio's wire protocol.
+`observed_boxes` checks which blocks and mobs a step asks for, and `server/` implements MineStudio's
+wire protocol.
 """
+
+from __future__ import annotations
 
 RULES = 2
 """Revision of the game's rules. Raise it with every change to what the same actions lead to:
 evaluations under different revisions are not compared."""
+
+# The choices of rendering are declared here, where checking an option compiles no kernels.
+AVERAGE, SAMPLES = "average", "samples"
+SAMPLINGS = (AVERAGE, SAMPLES)
+"""How a frame is made from the game's window, see `render.window`."""
+
+MINESTUDIO_GAMMA = 2.0
+"""The gamma that MineStudio writes into the game's options; the game's own slider ends at 1."""
+LOWEST_GAMMA, HIGHEST_GAMMA = 0.0, 16.0

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.voxel import commands, kernel_cache
+from rllib_minestudio.env.voxel import AVERAGE, MINESTUDIO_GAMMA, commands, kernel_cache
 from rllib_minestudio.env.voxel.commands import CommandResult
-from rllib_minestudio.env.voxel.data.vocabulary import NAMESPACE
+from rllib_minestudio.env.voxel.data import NAMESPACE
 from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
 from rllib_minestudio.env.voxel.game import survey as survey_of
 from rllib_minestudio.env.voxel.game.game import Game
@@ -22,7 +22,6 @@ from rllib_minestudio.env.voxel.player.player import Player
 from rllib_minestudio.env.voxel.render.camera import Camera
 from rllib_minestudio.env.voxel.render.renderer import Renderer
 from rllib_minestudio.env.voxel.render.textures import textures_of
-from rllib_minestudio.env.voxel.view_options import AVERAGE, MINESTUDIO_GAMMA
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS
 from rllib_minestudio.env.voxel.world.worldgen import BIOMES, biome_at
 from rllib_minestudio.errors import InvalidOptionsError, did_you_mean

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
+from rllib_minestudio.env.voxel import SAMPLES
 from rllib_minestudio.env.voxel.commands import execute
 from rllib_minestudio.env.voxel.game.game import Game
 from rllib_minestudio.env.voxel.game.game_state import GameState
@@ -16,7 +17,6 @@ from rllib_minestudio.env.voxel.game.screens import draw_view
 from rllib_minestudio.env.voxel.game.survey import location_stats, visible_blocks
 from rllib_minestudio.env.voxel.render.camera import Camera
 from rllib_minestudio.env.voxel.render.renderer import Renderer
-from rllib_minestudio.env.voxel.view_options import SAMPLES
 
 _SIZES = ((128, 128), (64, 64), (640, 360))
 """Frame sizes of environments and videos."""

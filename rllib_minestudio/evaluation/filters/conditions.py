@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any
 
-from rllib_minestudio.env.voxel.data.vocabulary import NAMESPACE
+from rllib_minestudio.env.voxel.data import NAMESPACE
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.episode import STATUS, YES, EvaluatedEpisode
 from rllib_minestudio.foundation.options import not_a_choice

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from rllib_minestudio.env.voxel.data.vocabulary import DAY_TICKS
+from rllib_minestudio.env.voxel.data import DAY_TICKS
 from rllib_minestudio.env.voxel.engine import VoxelEngine
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS

@@ -22,7 +22,7 @@ from rllib_minestudio.env.voxel.commands.parsing import (
     select_player,
     title,
 )
-from rllib_minestudio.env.voxel.data.vocabulary import (
+from rllib_minestudio.env.voxel.data import (
     DAY_TICKS,
     DIFFICULTIES,
     TICKS_PER_SECOND,

@@ -7,7 +7,7 @@ tools.csv       items that mine faster or hit harder than the hand
 foods.csv       items that can be eaten
 item_tags.json  groups of items that recipes name with a #
 
-`vocabulary.py` holds constants: names, and Minecraft's time.
+Below the two readers are constants: names that commands use, and Minecraft's time.
 """
 
 from __future__ import annotations
@@ -29,3 +29,27 @@ def read_csv(name: str, folder: Path = FOLDER) -> list[dict[str, str]]:
 def read_json(name: str) -> Any:
     """Return the contents of a JSON file of this folder."""
     return json.loads((FOLDER / name).read_text(encoding="utf-8"))
+
+
+# ------------------------------------------------ constants of Minecraft's commands, names and time
+
+NAMESPACE = "minecraft:"
+"""Prefix of the names of everything that comes with the game; it may be left out."""
+
+WEATHERS = ("clear", "rain", "thunder")
+DIFFICULTIES = ("peaceful", "easy", "normal", "hard")
+
+NO_ENTITY, NO_PLAYER = "No entity was found", "No player was found"
+"""Messages of commands whose selector matches nothing."""
+
+
+# --------------------------------------------------------------------------------- Minecraft's time
+# Ticks, days, and named times of day.
+
+TICKS_PER_SECOND = 20
+
+DAY_TICKS = 24000
+"""From sunrise to sunrise."""
+
+TIMES = {"day": 1000, "noon": 6000, "night": 13000, "midnight": 18000}
+"""Times of day by the names that `/time set` takes, in ticks since sunrise."""

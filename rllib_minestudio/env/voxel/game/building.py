@@ -48,7 +48,7 @@ def is_vacant(state: GameState, cell: tuple[int, int, int]) -> bool:
 def use_item(state: GameState, sneaks: bool) -> None:
     """Open the screen of the block under the crosshair, or place the block in hand against it.
 
-    Nothing is used while a block is being mined. Food in hand is left to `player.eating`.
+    Nothing is used while a block is being mined. Food in hand is left to `locomotion.begin_meal`.
 
     Args:
         state: The game.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rllib_minestudio.env.voxel.data.vocabulary import DAY_TICKS
+from rllib_minestudio.env.voxel.data import DAY_TICKS
 from rllib_minestudio.env.voxel.entities.mobs import (
     EVENT_CAPACITY,
     EVENT_DTYPE,

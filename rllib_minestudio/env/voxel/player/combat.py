@@ -9,7 +9,7 @@ import numpy as np
 from numba import int64
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.voxel.data.vocabulary import TICKS_PER_SECOND
+from rllib_minestudio.env.voxel.data import TICKS_PER_SECOND
 from rllib_minestudio.env.voxel.entities.mobs import (
     MOB_DIED,
     MOB_HURT,

@@ -6,6 +6,6 @@ sky, sun, moon and stars), `models` and `boxes` (mobs and items as textured boxe
 or the item in hand, and the rays of the drawn pixels), `gui` (screens and heads-up display).
 
 Pictures come from `textures`: files in the layout of Minecraft's resource packs, ours or the
-user's, read by `resource_pack`. `block_textures`, `mob_textures` and `texels` turn them into arrays
+user's, read by `resource_pack`. `renderer`, `mob_textures` and `texels` turn them into arrays
 for the kernels; `block_rays` draws blocks as slots and the hand show them.
 """

@@ -9,7 +9,7 @@ import numpy as np
 from numba import float32, int32, int64, uint8, uint32
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.voxel.data.vocabulary import DAY_TICKS
+from rllib_minestudio.env.voxel.data import DAY_TICKS
 from rllib_minestudio.env.voxel.render.camera import (
     EYE_X,
     EYE_Y,

@@ -178,7 +178,7 @@ def build_models(
         mobs: Names of mobs in the order of their kinds.
         items: Name of each item by id.
         block_items: Items with ids below this are blocks and are shown as small cubes.
-        block_atlas: `block_textures.build_block_atlas` of all blocks.
+        block_atlas: `renderer.build_block_atlas` of all blocks.
         textures: Pictures of mobs and items.
         falling: Ids of the blocks that fall.
     """

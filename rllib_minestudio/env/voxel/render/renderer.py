@@ -7,11 +7,19 @@ the `render` package, which work on plain arrays and release the GIL.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rllib_minestudio.env.voxel import (
+    AVERAGE,
+    HIGHEST_GAMMA,
+    LOWEST_GAMMA,
+    MINESTUDIO_GAMMA,
+    SAMPLINGS,
+)
 from rllib_minestudio.env.voxel.entities.records import (
     FALLING_CAPACITY,
     ITEM_CAPACITY,
@@ -24,7 +32,6 @@ from rllib_minestudio.env.voxel.entities.records import (
 from rllib_minestudio.env.voxel.items.inventory import HOTBAR_SLOTS, Inventory, ItemStack
 from rllib_minestudio.env.voxel.items.items import FIRST_PLAIN_ITEM, ITEMS
 from rllib_minestudio.env.voxel.player.player import SWING_TICKS, Player
-from rllib_minestudio.env.voxel.render.block_textures import build_block_atlas
 from rllib_minestudio.env.voxel.render.boxes import render_instances
 from rllib_minestudio.env.voxel.render.camera import LIGHT, Bytes, Camera, Floats
 from rllib_minestudio.env.voxel.render.gui import (
@@ -53,17 +60,20 @@ from rllib_minestudio.env.voxel.render.models import (
 )
 from rllib_minestudio.env.voxel.render.ray_tiles import new_scratch
 from rllib_minestudio.env.voxel.render.terrain import render_terrain
-from rllib_minestudio.env.voxel.render.texels import Texture
-from rllib_minestudio.env.voxel.render.textures import Textures, textures_of
-from rllib_minestudio.env.voxel.render.window import Sampling, reduction, sampling_of
-from rllib_minestudio.env.voxel.screens.menu import ScreenView
-from rllib_minestudio.env.voxel.view_options import (
-    AVERAGE,
-    HIGHEST_GAMMA,
-    LOWEST_GAMMA,
-    MINESTUDIO_GAMMA,
-    SAMPLINGS,
+from rllib_minestudio.env.voxel.render.texels import (
+    FACE_BOTTOM,
+    FACE_EAST,
+    FACE_NORTH,
+    FACE_SHADE,
+    FACES,
+    TEXTURE_WORDS,
+    Picture,
+    Texture,
+    mip_mapped,
 )
+from rllib_minestudio.env.voxel.render.textures import Textures, textures_of
+from rllib_minestudio.env.voxel.render.window import Rgba, Sampling, reduction, sampling_of
+from rllib_minestudio.env.voxel.screens.menu import ScreenView
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS
 from rllib_minestudio.env.voxel.world.box_field import CHUNK
 from rllib_minestudio.env.voxel.world.sky_light import level_at
@@ -451,3 +461,63 @@ class Overlays:
             lists = [column.tolist() for column in columns]
             self._stacks = state, tuple(map(ItemStack._make, zip(*lists, strict=True)))
         return self._stacks[1]
+
+
+# ------------------------------------ the textures of block faces, as the terrain kernel reads them
+
+_BATCH = 32
+"""Blocks whose textures are made at once: for a single block, numpy's overhead would dominate."""
+BACKGROUND = 0.5
+"""Factor on a picture's mean colour that fills its holes: leaves are dark inside."""
+
+
+def opaque(pictures: Rgba) -> Picture:
+    """Fill the holes of faces, as every block of the world is opaque.
+
+    Args:
+        pictures: uint8 (n, 16, 16, 4), not multiplied by alpha.
+
+    Returns:
+        RGB (n, 16, 16, 3).
+    """
+    filled = pictures[..., :3].astype(np.float64)
+    with_holes = np.flatnonzero((pictures[..., 3] < 255).any((1, 2)))
+    colour, cover = filled[with_holes], pictures[with_holes][..., 3:] / 255.0
+    weight = np.maximum(cover.sum((1, 2), keepdims=True), 1e-9)
+    mean = (colour * cover).sum((1, 2), keepdims=True) / weight
+    filled[with_holes] = colour * cover + mean * BACKGROUND * (1 - cover)
+    return filled
+
+
+def laid_along_axes(faces: Sequence[Rgba]) -> list[Rgba]:
+    """Flip a block's faces so that their columns and rows run along the world's axes.
+
+    That is how kernels read them: columns eastwards or southwards, rows southwards or downwards.
+    The pictures given are upright for someone who looks at the face from outside, facing north
+    when looking up.
+    """
+    laid = list(faces)
+    for face in (FACE_EAST, FACE_NORTH):
+        laid[face] = laid[face][:, ::-1]
+    laid[FACE_BOTTOM] = laid[FACE_BOTTOM][::-1]
+    return laid
+
+
+def build_block_atlas(names: Sequence[str], textures: Textures) -> Texture:
+    """Build the textures of all blocks, with face shading applied.
+
+    Args:
+        names: Block names in the order of their ids; id 0 is air and stays black.
+        textures: Source of their pictures.
+
+    Returns:
+        uint32 flat; the texture of face f of block b starts at `(b * 6 + f) * TEXTURE_WORDS`.
+    """
+    atlas = np.zeros((len(names), FACES, TEXTURE_WORDS), np.uint32)
+    for first in range(1, len(names), _BATCH):
+        batch = names[first : first + _BATCH]
+        faces = [laid_along_axes(textures.block_faces(name)) for name in batch]
+        pictures = np.concatenate(faces)
+        words = mip_mapped(opaque(pictures), np.tile(FACE_SHADE, len(batch)))
+        atlas[first : first + _BATCH] = words.reshape(len(batch), FACES, TEXTURE_WORDS)
+    return atlas.ravel()

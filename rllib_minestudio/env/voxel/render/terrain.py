@@ -145,7 +145,7 @@ def render_terrain(
         top: uint8 (65536,), highest block of each column.
         light: uint8 (2**23,), level of sky light.
         ceiling: No block is at or above this height.
-        atlas: uint32, see `block_textures.build_block_atlas`.
+        atlas: uint32, see `renderer.build_block_atlas`.
         camera: float32 (CAMERA_SIZE,).
         across: See `hand.PixelRays`.
         upward: See `hand.PixelRays`.

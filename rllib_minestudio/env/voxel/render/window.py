@@ -20,8 +20,8 @@ import numpy as np
 from numba import float32, int32, int64, uint8, uint32
 from numpy.typing import NDArray
 
+from rllib_minestudio.env.voxel import AVERAGE
 from rllib_minestudio.env.voxel.render.camera import Bytes, Floats, Ints, render_kernel
-from rllib_minestudio.env.voxel.view_options import AVERAGE
 
 WINDOW_WIDTH = 640
 """Columns of the window that MineStudio plays in; screens are centred in them."""
@@ -440,7 +440,7 @@ def sampling_of(mode: str, frame: Size, aspect: float) -> Sampling:
     """Return which pixels are drawn for a frame.
 
     Args:
-        mode: One of `view_options.SAMPLINGS`.
+        mode: One of `rllib_minestudio.env.voxel.SAMPLINGS`.
         frame: (width, height) of the frame.
         aspect: Width over height of the window.
     """

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from rllib_minestudio.env.voxel import AVERAGE, SAMPLES
 from rllib_minestudio.env.voxel.items.inventory import ItemStack
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
 from rllib_minestudio.env.voxel.render.renderer import Renderer
 from rllib_minestudio.env.voxel.render.window import mixture, sampling_of
 from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS
 from rllib_minestudio.env.voxel.screens.menu import ScreenView
-from rllib_minestudio.env.voxel.view_options import AVERAGE, SAMPLES
 from tests.env.voxel.render.render_stage import MIDNIGHT, NOON, Stage
 
 WINDOW = (640, 360)

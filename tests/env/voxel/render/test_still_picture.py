@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rllib_minestudio.env.voxel import AVERAGE, SAMPLES
 from rllib_minestudio.env.voxel.commands import execute
 from rllib_minestudio.env.voxel.game.game import Game
 from rllib_minestudio.env.voxel.game.screens import draw_view
 from rllib_minestudio.env.voxel.render import renderer as rendering
 from rllib_minestudio.env.voxel.render.renderer import Renderer
-from rllib_minestudio.env.voxel.view_options import AVERAGE, SAMPLES
 
 SIZE = (64, 64)
 
