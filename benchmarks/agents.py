@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rllib_minestudio.env import MineStudioEnv
-from rllib_minestudio.env.agents.foreign import AgentMaker, AgentPlays
+from rllib_minestudio.env.agents.user_agents import AgentMaker, AgentPlays
 from rllib_minestudio.evaluation.agent_runner import TIMEOUT_S, Watch
 
 COW = Path(__file__).parents[1] / "tuned_examples" / "cow.yaml"

@@ -32,7 +32,7 @@ from rich.table import Table
 
 from rllib_minestudio.algorithms import MineStudioPPO, MineStudioPPOConfig
 from rllib_minestudio.algorithms.learner import MineStudioPPOLearner
-from rllib_minestudio.experiments.file import load_experiments
+from rllib_minestudio.experiments.experiment_file import load_experiments
 from rllib_minestudio.experiments.plan import make_plan
 
 IMAGE = (16, 16, 3)

@@ -14,7 +14,7 @@ from unittest import mock
 import torch
 
 from rllib_minestudio.models.distributions import JointCategorical
-from rllib_minestudio.models.kernels.convolutions import TORCH
+from rllib_minestudio.models.kernels.engine_choice import TORCH
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt.impala import DownStack
 from rllib_minestudio.models.vpt.network import FactoredHead

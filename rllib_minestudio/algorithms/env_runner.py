@@ -56,8 +56,8 @@ from rllib_minestudio.env.env_options import VOXEL
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.foundation.episode_seeds import EpisodeCounts, derived_seed
 from rllib_minestudio.foundation.options import broken_rule
-from rllib_minestudio.models.arithmetic import set_arithmetic
-from rllib_minestudio.models.policies import VPT, find_policy
+from rllib_minestudio.models.float_precision import set_arithmetic
+from rllib_minestudio.models.policy_registry import VPT, find_policy
 
 
 class MineStudioEnvRunner(SingleAgentEnvRunner):

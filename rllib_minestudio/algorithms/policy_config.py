@@ -16,6 +16,7 @@ from ray.rllib.models import MODEL_DEFAULTS
 
 from rllib_minestudio import checkpoints
 from rllib_minestudio.algorithms import evaluation_hook
+from rllib_minestudio.algorithms.demonstration_windows import unreadable_parts
 from rllib_minestudio.algorithms.env_runner import (
     ENV_NAME,
     known_spaces,
@@ -23,7 +24,6 @@ from rllib_minestudio.algorithms.env_runner import (
     suited_env_config,
 )
 from rllib_minestudio.algorithms.options import INITIAL_PRIOR, SharedOptions
-from rllib_minestudio.algorithms.policy_windows import unreadable_parts
 from rllib_minestudio.algorithms.rllib_settings import setting_problems, unknown_key_problems
 from rllib_minestudio.checkpoints import Checkpoint
 from rllib_minestudio.checkpoints.lookup import pinned
@@ -46,8 +46,8 @@ from rllib_minestudio.foundation.options import (
     value_problems,
 )
 from rllib_minestudio.models.fine_tuning import WeightAverage, freeze, parameter_groups
-from rllib_minestudio.models.policies import VPT, class_problems, find_policy
 from rllib_minestudio.models.policy import RecurrentRLModule
+from rllib_minestudio.models.policy_registry import VPT, class_problems, find_policy
 from rllib_minestudio.recordings.layout import TOKEN_COLUMNS
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from ray.rllib.utils.metrics import (
 from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
 from rllib_minestudio.algorithms.env_pool import Episode
-from rllib_minestudio.algorithms.env_pool.processes import CAUSES
+from rllib_minestudio.algorithms.env_pool.process_envs import CAUSES
 from rllib_minestudio.algorithms.fragment import SAMPLING, RolloutReport
 from rllib_minestudio.algorithms.options import ReplayBufferOptions
 from rllib_minestudio.algorithms.training_loop.learners import RESTARTS

@@ -47,7 +47,7 @@ from rllib_minestudio.checkpoints.record import (
 from rllib_minestudio.foundation.files import save_whole, whole_file, write_whole
 from rllib_minestudio.foundation.provenance import NUMERICS, code_identity, versions
 from rllib_minestudio.foundation.values import recordable
-from rllib_minestudio.models.policies import name_of_policy
+from rllib_minestudio.models.policy_registry import name_of_policy
 from rllib_minestudio.models.policy_weights import copy_policy
 from rllib_minestudio.models.vpt.weights import copy_plain
 from rllib_minestudio.models.vpt_rl_module import VPTRLModule

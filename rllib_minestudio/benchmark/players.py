@@ -15,8 +15,8 @@ from ray.rllib.env.env_runner_group import EnvRunnerGroup
 from rllib_minestudio.benchmark.judge import JudgeTaskCallback
 from rllib_minestudio.benchmark.task import BenchmarkTask
 from rllib_minestudio.env import MineStudioEnv
-from rllib_minestudio.env.agents.foreign import AgentMaker, is_agent_path, shipped
 from rllib_minestudio.env.agents.scripted import make_agent
+from rllib_minestudio.env.agents.user_agents import AgentMaker, is_agent_path, shipped
 from rllib_minestudio.env.callbacks import (
     Compose,
     MaskActionsCallback,
@@ -31,14 +31,14 @@ from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
 from rllib_minestudio.evaluation.agent_runner import TIMEOUT_S, AgentGroup, AgentOrder
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
+from rllib_minestudio.evaluation.parallel import play_episodes
 from rllib_minestudio.evaluation.policy_loading import LoadedPolicy, evaluation_config
 from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings
-from rllib_minestudio.evaluation.workers import play_episodes
 from rllib_minestudio.experiments.evaluate_checkpoint import load_policy_of
 from rllib_minestudio.foundation.agent_names import AGENTS, RANDOM
 from rllib_minestudio.foundation.options import Problems
 from rllib_minestudio.foundation.values import plain
-from rllib_minestudio.models.policies import find_policy
+from rllib_minestudio.models.policy_registry import find_policy
 
 SOLUTION = "solution"
 """Name of the player that plays each task's own scripted solution."""

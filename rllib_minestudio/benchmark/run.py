@@ -56,7 +56,7 @@ from rllib_minestudio.foundation.console import clock, counted, phase, stderr, s
 from rllib_minestudio.foundation.episode_info import POV
 from rllib_minestudio.foundation.files import read_json, write_whole
 from rllib_minestudio.foundation.provenance import code_identity, versions
-from rllib_minestudio.foundation.recording_form import OBSERVATION
+from rllib_minestudio.foundation.recording_options import OBSERVATION
 from rllib_minestudio.recordings.layout import VIDEO_FILE
 
 RESULT_FILE = "result.json"

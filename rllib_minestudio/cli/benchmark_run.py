@@ -54,7 +54,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
 
 def _run(request: BenchmarkRequest) -> int:
     """Run the benchmark, print its table and return the exit status."""
-    from rllib_minestudio.experiments.file import make_importable
+    from rllib_minestudio.experiments.experiment_file import make_importable
 
     make_importable(Path.cwd())
     from rllib_minestudio.benchmark.report import items_table, results_table

@@ -11,7 +11,7 @@ from rllib_minestudio.checkpoints.lookup import BEST, LATEST, checkpoint_folders
 from rllib_minestudio.checkpoints.record import RECORD_FILE, read_record
 from rllib_minestudio.cli.flags import add_flags
 from rllib_minestudio.errors import CheckpointError, CheckpointFormatError
-from rllib_minestudio.experiments.resume import differences
+from rllib_minestudio.experiments.resume_options import differences
 from rllib_minestudio.foundation.console import stderr, stdout
 from rllib_minestudio.foundation.options import Flag, option
 

@@ -18,7 +18,7 @@ from rllib_minestudio.models.tempering import LEAST_TEMPERATURE, MOST_TEMPERATUR
 
 if TYPE_CHECKING:
     from rllib_minestudio.checkpoints import Checkpoint
-    from rllib_minestudio.models.policies import PolicySummary
+    from rllib_minestudio.models.policy_registry import PolicySummary
     from rllib_minestudio.models.vpt.config import VPTConfig
     from rllib_minestudio.models.vpt.weights import CheckpointSummary
 
@@ -98,7 +98,7 @@ def info(request: ModelInfoRequest) -> int:
     Returns:
         0, or `DOES_NOT_FIT` if its tensors do not fit the network that it describes.
     """
-    from rllib_minestudio.models.policies import summarize_other
+    from rllib_minestudio.models.policy_registry import summarize_other
     from rllib_minestudio.models.vpt.weights import summarize
 
     paths = request.paths

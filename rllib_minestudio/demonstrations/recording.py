@@ -21,15 +21,15 @@ import gymnasium as gym
 import numpy as np
 
 from rllib_minestudio.demonstrations.windows import IMITATED_FROM, TAKEOVER
-from rllib_minestudio.env.agents.foreign import (
+from rllib_minestudio.env.agents.hunter import BODIES
+from rllib_minestudio.env.agents.scripted import Successor, make_agent
+from rllib_minestudio.env.agents.toolmaker import DEFAULT_GOAL, knowledge
+from rllib_minestudio.env.agents.user_agents import (
     AgentMaker,
     AgentPlays,
     WatchedAgent,
     is_agent_path,
 )
-from rllib_minestudio.env.agents.hunter import BODIES
-from rllib_minestudio.env.agents.scripted import Successor, make_agent
-from rllib_minestudio.env.agents.toolmaker import DEFAULT_GOAL, knowledge
 from rllib_minestudio.env.recorder import (
     RECORDING,
     RECORDING_ERROR,

@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rllib_minestudio.demonstrations.minestudio import PREFIX, SUFFIX, MineStudioRecording
+from rllib_minestudio.demonstrations.minestudio_reader import PREFIX, SUFFIX, MineStudioRecording
 from rllib_minestudio.env.actions import ActionMapper
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError, did_you_mean
 from rllib_minestudio.foundation.buttons import NUM_BUTTONS

@@ -18,7 +18,7 @@ from rllib_minestudio.errors import InvalidOptionsError, RecordingError
 from rllib_minestudio.foundation.episode_info import POV, SUCCESS
 from rllib_minestudio.foundation.observations import IMAGE, parts_of, write_observation
 from rllib_minestudio.foundation.options import Problems, option, option_problems
-from rllib_minestudio.foundation.recording_form import (
+from rllib_minestudio.foundation.recording_options import (
     AUTO,
     DATASET,
     FORMATS,
@@ -26,7 +26,7 @@ from rllib_minestudio.foundation.recording_form import (
     RecordingForm,
 )
 from rllib_minestudio.recordings.columns import EXTRAS
-from rllib_minestudio.recordings.minestudio import FRAME_SIZE
+from rllib_minestudio.recordings.minestudio_formats import FRAME_SIZE
 from rllib_minestudio.recordings.video import Frame, VideoOptions
 from rllib_minestudio.recordings.writer import LAYOUTS, EpisodeWriter
 

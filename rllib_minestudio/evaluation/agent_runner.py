@@ -22,7 +22,7 @@ import ray
 
 from rllib_minestudio.algorithms.env_pool.base import Episode, RunningEpisode, plain_info
 from rllib_minestudio.env import MineStudioEnv
-from rllib_minestudio.env.agents.foreign import (
+from rllib_minestudio.env.agents.user_agents import (
     LEAST_TO_MAKE_S,
     TIMEOUT_S,
     AgentMaker,
@@ -33,8 +33,8 @@ from rllib_minestudio.errors import AgentError, InvalidActionError, InvalidOptio
 from rllib_minestudio.evaluation.env_runner import evaluated
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.evaluation_env import EvaluationEnv, make_evaluation_env
+from rllib_minestudio.evaluation.parallel import play_on_actors
 from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings, agent_seed
-from rllib_minestudio.evaluation.workers import play_on_actors
 from rllib_minestudio.foundation.episode_info import POV
 from rllib_minestudio.foundation.failure_budget import FailureBudget
 from rllib_minestudio.foundation.observations import IMAGE

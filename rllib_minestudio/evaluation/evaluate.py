@@ -19,10 +19,10 @@ from rllib_minestudio.env.voxel import RULES
 from rllib_minestudio.evaluation.agent_runner import AgentGroup, AgentOrder
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
+from rllib_minestudio.evaluation.parallel import play_episodes
 from rllib_minestudio.evaluation.summary import Summary
-from rllib_minestudio.evaluation.workers import play_episodes
 from rllib_minestudio.foundation.values import digest, plain
-from rllib_minestudio.recordings.minestudio import files_of
+from rllib_minestudio.recordings.minestudio_formats import files_of
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig

@@ -28,7 +28,7 @@ from typing import Any
 import ray
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
-from rllib_minestudio.env.agents.foreign import AgentMaker, is_agent_path, shipped
+from rllib_minestudio.env.agents.user_agents import AgentMaker, is_agent_path, shipped
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.agent_runner import (
     TIMEOUT_S,
@@ -40,9 +40,9 @@ from rllib_minestudio.evaluation.episode import STATUS, EvaluatedEpisode
 from rllib_minestudio.evaluation.evaluate import environment_identity, generated_identity
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
 from rllib_minestudio.evaluation.filters import EpisodeFilter
+from rllib_minestudio.evaluation.parallel import play_episodes
 from rllib_minestudio.evaluation.policy_loading import evaluation_config, load_policy
 from rllib_minestudio.evaluation.summary import Summary
-from rllib_minestudio.evaluation.workers import play_episodes
 from rllib_minestudio.foundation.options import Problems, is_integer, is_number
 
 MINESTUDIO = "minestudio"
@@ -80,7 +80,8 @@ class MineGenerator:
                 failed, and how often a process that died is restarted.
             env_generator: Makes an environment whose frames are `obs["image"]` or `info["pov"]`. It
                 is pickled, and called in the workers.
-            agent_generator: Makes an agent with any interface in `env/agents/foreign.py`; likewise.
+            agent_generator: Makes an agent with any interface in `env/agents/user_agents.py`;
+                likewise.
                 A string is `module:function`, or a checkpoint's name.
             checkpoint: Instead of `agent_generator`: a policy's checkpoint, as `rllib train` saves
                 it.

@@ -26,8 +26,8 @@ from rllib_minestudio.errors import (
     MineStudioError,
 )
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
-from rllib_minestudio.models.policies import policy_of_checkpoint
 from rllib_minestudio.models.policy import MODULE_OPTIONS, RecurrentRLModule
+from rllib_minestudio.models.policy_registry import policy_of_checkpoint
 from rllib_minestudio.models.strict_loading import check_strictly, load_strictly
 from rllib_minestudio.models.vpt.weights import (
     config_from_checkpoint,

@@ -27,7 +27,7 @@ from rllib_minestudio.evaluation.reference_policy import load_prior, open_prior
 from rllib_minestudio.evaluation.report import write_page
 from rllib_minestudio.evaluation.summary import Summary
 from rllib_minestudio.foundation.options import shown
-from rllib_minestudio.foundation.recording_form import AUTO
+from rllib_minestudio.foundation.recording_options import AUTO
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig

@@ -21,12 +21,12 @@ from rllib_minestudio.evaluation.evaluation_options import (
 )
 from rllib_minestudio.evaluation.policy_loading import LoadedPolicy, playing_config, weights_digest
 from rllib_minestudio.experiments.environment import make_env
-from rllib_minestudio.experiments.file import load_experiments, make_importable
+from rllib_minestudio.experiments.experiment_file import load_experiments, make_importable
 from rllib_minestudio.experiments.plan import make_plan
 from rllib_minestudio.foundation.console import counted, phase, stderr, stdout
 from rllib_minestudio.foundation.files import write_probe
 from rllib_minestudio.foundation.options import Flag, like, option, option_group
-from rllib_minestudio.foundation.recording_form import AUTO, RecordingForm
+from rllib_minestudio.foundation.recording_options import AUTO, RecordingForm
 
 if TYPE_CHECKING:
     from ray.rllib.env.env_runner_group import EnvRunnerGroup
@@ -250,7 +250,7 @@ def overridden(env_config: dict[str, Any], overrides: Sequence[str]) -> dict[str
     Raises:
         InvalidOptionsError: An override changes another option, or cannot be applied.
     """
-    from rllib_minestudio.experiments.file import parse_assignments
+    from rllib_minestudio.experiments.experiment_file import parse_assignments
 
     merged = dict(env_config)
     for path, value in parse_assignments(overrides, "--set").items():
@@ -303,7 +303,7 @@ class _Agent:
 
         from rllib_minestudio.algorithms.env_runner import resolve_env
         from rllib_minestudio.env import MineStudioEnv
-        from rllib_minestudio.env.agents.foreign import AgentMaker, shipped
+        from rllib_minestudio.env.agents.user_agents import AgentMaker, shipped
         from rllib_minestudio.evaluation.agent_runner import AgentOrder
 
         self.config = _config(_config_of_env(request.env), request)
@@ -341,7 +341,7 @@ def _player(source: str, request: EvaluationRequest) -> _Policy | _Agent:
     Raises:
         MineStudioError: There is no such player, or an option does not fit it.
     """
-    from rllib_minestudio.env.agents.foreign import is_agent_path
+    from rllib_minestudio.env.agents.user_agents import is_agent_path
 
     if is_agent_path(source):
         return _Agent(source, request)

@@ -17,7 +17,12 @@ from ray.tune.search.variant_generator import generate_variants
 
 from rllib_minestudio.algorithms.rllib_settings import OTHER_NAMES
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError, did_you_mean
-from rllib_minestudio.experiments.file import DEFAULT_ALGORITHM, Experiment, load_object, name_here
+from rllib_minestudio.experiments.experiment_file import (
+    DEFAULT_ALGORITHM,
+    Experiment,
+    load_object,
+    name_here,
+)
 from rllib_minestudio.experiments.sections import (
     CheckpointOptions,
     SummaryOptions,
@@ -264,7 +269,7 @@ def _part_problems(
 
 
 def _check_model(policy: Any, options: Mapping[str, Any]) -> None:
-    from rllib_minestudio.models.policies import find_policy
+    from rllib_minestudio.models.policy_registry import find_policy
 
     find_policy(policy).check_options(options)
 

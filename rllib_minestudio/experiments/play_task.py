@@ -13,7 +13,7 @@ from rllib_minestudio.checkpoints import Checkpoint
 from rllib_minestudio.checkpoints.lookup import BEST, LATEST
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError, did_you_mean
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
-from rllib_minestudio.experiments.file import load_experiments, make_importable
+from rllib_minestudio.experiments.experiment_file import load_experiments, make_importable
 from rllib_minestudio.experiments.ray_session import quieten, set_environment
 from rllib_minestudio.foundation.agent_names import AGENTS, HUNTER
 from rllib_minestudio.foundation.console import phase
@@ -23,8 +23,8 @@ from rllib_minestudio.foundation.options import Flag, broken_rule, like, option
 if TYPE_CHECKING:
     import gymnasium as gym
 
-    from rllib_minestudio.env.agents.foreign import AgentMaker
-    from rllib_minestudio.evaluation.policies import ActionChooser
+    from rllib_minestudio.env.agents.user_agents import AgentMaker
+    from rllib_minestudio.evaluation.play_loop import ActionChooser
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,13 +66,13 @@ def play_task(request: PlayRequest) -> list[float]:
     make_importable(Path.cwd())
     set_environment()
     quieten(verbose=False)
-    from rllib_minestudio.env.agents.foreign import AgentMaker, is_agent_path
+    from rllib_minestudio.env.agents.user_agents import AgentMaker, is_agent_path
 
     agent, deterministic = request.agent, request.deterministic
     found = AgentMaker.named(agent) if is_agent_path(agent) else _found(agent, deterministic)
     # These import Ray, so its environment variables must be set first.
     from rllib_minestudio.env.recorder import EpisodeRecorder, RecorderOptions
-    from rllib_minestudio.evaluation.policies import play_episodes
+    from rllib_minestudio.evaluation.play_loop import play_episodes
     from rllib_minestudio.experiments.environment import make_env
     from rllib_minestudio.experiments.plan import make_plan
 
@@ -117,7 +117,7 @@ class _OwnAgent:
     """A foreign agent as an `ActionChooser`, with its own seed for each episode."""
 
     def __init__(self, maker: AgentMaker, env: gym.Env, seed: int, deterministic: bool) -> None:
-        from rllib_minestudio.env.agents.foreign import WatchedAgent
+        from rllib_minestudio.env.agents.user_agents import WatchedAgent
         from rllib_minestudio.evaluation.agent_runner import load_checkpoint
 
         load = partial(load_checkpoint, deterministic=deterministic)
@@ -142,7 +142,7 @@ def _player(
         return _OwnAgent(agent, env, seed, deterministic)
     from rllib_minestudio.env.agents.scripted import make_agent
     from rllib_minestudio.evaluation.inference import Policy
-    from rllib_minestudio.evaluation.policies import ScriptedPolicy
+    from rllib_minestudio.evaluation.play_loop import ScriptedPolicy
 
     if isinstance(agent, Checkpoint):
         return Policy.load(agent, env, deterministic=deterministic, seed=seed)

@@ -14,7 +14,7 @@ from ray.tune.experiment import Trial
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from rllib_minestudio.algorithms.reporting import activity_of, key_of_trial
-from rllib_minestudio.experiments.file import value_at
+from rllib_minestudio.experiments.experiment_file import value_at
 from rllib_minestudio.experiments.result_metrics import ENV_STEPS, ITERATION, TOTAL_SECONDS, metric
 from rllib_minestudio.experiments.summary import read_history
 from rllib_minestudio.foundation.console import (

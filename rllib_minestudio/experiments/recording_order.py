@@ -21,7 +21,7 @@ from rllib_minestudio.env.env_options import VOXEL
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.inference import Policy
 from rllib_minestudio.evaluation.policy_loading import load_module, weights_digest
-from rllib_minestudio.experiments.file import Experiment, load_experiments, load_object
+from rllib_minestudio.experiments.experiment_file import Experiment, load_experiments, load_object
 from rllib_minestudio.experiments.plan import ENVIRONMENTS, parse_search_space, variants
 from rllib_minestudio.experiments.ray_session import compile_kernels
 from rllib_minestudio.experiments.recording_request import NOVICE_STEPS, RecordingRequest

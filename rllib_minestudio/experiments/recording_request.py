@@ -13,7 +13,7 @@ from rllib_minestudio.experiments.evaluate_checkpoint import EvaluationRequest
 from rllib_minestudio.experiments.play_task import PlayRequest
 from rllib_minestudio.foundation.agent_names import HUNTER
 from rllib_minestudio.foundation.options import MANY, Flag, like, option
-from rllib_minestudio.foundation.recording_form import RecordingForm
+from rllib_minestudio.foundation.recording_options import RecordingForm
 
 NOVICE_STEPS = 300
 """Default of the most steps that a novice plays."""

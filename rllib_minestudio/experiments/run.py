@@ -12,7 +12,7 @@ from typing import Any
 
 from rllib_minestudio.errors import CheckpointError, InvalidOptionsError, MineStudioError
 from rllib_minestudio.experiments import ray_session
-from rllib_minestudio.experiments.resume import code_identities
+from rllib_minestudio.experiments.resume_options import code_identities
 from rllib_minestudio.foundation.console import phase, stdout
 from rllib_minestudio.foundation.files import read_json, write_probe, write_whole
 from rllib_minestudio.foundation.processes import machine_cpus
@@ -47,7 +47,7 @@ def run(
 def _run(
     plan: Any, folder: Path, resumed_with: Sequence[str] | None, verbose: bool, start: float
 ) -> int:
-    from rllib_minestudio.experiments.resumed_run import anything_left, results_on_disk
+    from rllib_minestudio.experiments.resume_trials import anything_left, results_on_disk
     from rllib_minestudio.experiments.summary import summarize
 
     is_left = resumed_with is None or anything_left(plan, folder)
@@ -72,7 +72,7 @@ def _train(
         KeyboardInterrupt: The run was interrupted; its checkpoints are saved.
     """
     from rllib_minestudio.experiments.interrupt import SaveOnInterrupt
-    from rllib_minestudio.experiments.resumed_run import go_on
+    from rllib_minestudio.experiments.resume_trials import go_on
     from rllib_minestudio.experiments.summary import tell_where_it_stopped
 
     interrupt = SaveOnInterrupt()
@@ -209,7 +209,7 @@ def random_policy_returns(plan: Any, folder: Path) -> list[float]:
     if not episodes:
         return []
     from rllib_minestudio.env.agents import RandomAgent
-    from rllib_minestudio.evaluation.policies import ScriptedPolicy, play_episodes
+    from rllib_minestudio.evaluation.play_loop import ScriptedPolicy, play_episodes
     from rllib_minestudio.experiments.environment import make_env
 
     with phase("measuring the random policy") as show:

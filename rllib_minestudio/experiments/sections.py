@@ -15,7 +15,7 @@ from typing import Any
 from ray import tune
 from ray.tune.schedulers import ASHAScheduler, MedianStoppingRule, TrialScheduler
 
-from rllib_minestudio.experiments.file import TUNES_SAVE_INTERVAL, Experiment
+from rllib_minestudio.experiments.experiment_file import TUNES_SAVE_INTERVAL, Experiment
 from rllib_minestudio.experiments.result_metrics import ENV_STEPS, RETURN
 from rllib_minestudio.foundation.options import broken_rule, is_integer, is_number, unknown_name
 

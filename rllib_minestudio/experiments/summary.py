@@ -16,7 +16,7 @@ from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.callbacks.builder import highest_return
 from rllib_minestudio.errors import CheckpointError
 from rllib_minestudio.evaluation.report import LearningCurve, draw, mean_and_range
-from rllib_minestudio.experiments.file import value_at
+from rllib_minestudio.experiments.experiment_file import value_at
 from rllib_minestudio.experiments.result_metrics import (
     ENV_STEPS,
     HIGHEST_RETURN,

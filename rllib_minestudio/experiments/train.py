@@ -1,7 +1,7 @@
 """`rllib train file`: from an experiment file to trained agents and a summary.
 
-The file is read (`file`) and validated (`plan`), run (`run`) or resumed (`resume`), and summarised
-(`summary`).
+The file is read (`experiment_file`) and validated (`plan`), run (`run`) or resumed
+(`resume_options`), and summarised (`summary`).
 """
 
 import os
@@ -14,7 +14,7 @@ from typing import Any
 
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.experiments import ray_session
-from rllib_minestudio.experiments.file import (
+from rllib_minestudio.experiments.experiment_file import (
     TUNES_SAVE_INTERVAL,
     Experiment,
     load_experiments,
@@ -23,7 +23,7 @@ from rllib_minestudio.experiments.file import (
     parse_assignments,
     pin_weights,
 )
-from rllib_minestudio.experiments.resume import (
+from rllib_minestudio.experiments.resume_options import (
     FIXED,
     RunRecord,
     describe,

@@ -22,7 +22,7 @@ from rllib_minestudio.algorithms.env_runner import suited_env_options
 from rllib_minestudio.checkpoints.checkpoint import MODULE_PATH
 from rllib_minestudio.env.actions import ActionMapper
 from rllib_minestudio.evaluation.inference import Policy
-from rllib_minestudio.evaluation.policies import play_episodes
+from rllib_minestudio.evaluation.play_loop import play_episodes
 from rllib_minestudio.experiments.result_metrics import ITERATION
 from rllib_minestudio.experiments.trial_checkpoints import link_folder
 from rllib_minestudio.recordings.key_strip import with_key_strip

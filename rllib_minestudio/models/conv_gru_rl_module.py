@@ -17,8 +17,8 @@ from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.foundation.buttons import NUM_BUTTONS
 from rllib_minestudio.foundation.observations import IMAGE, parts_of
 from rllib_minestudio.foundation.options import broken_rule
-from rllib_minestudio.models.arithmetic import FLOAT32
 from rllib_minestudio.models.conv_gru import ConvGRUConfig, ConvGRUNetwork
+from rllib_minestudio.models.float_precision import FLOAT32
 from rllib_minestudio.models.policy import MODULE_OPTIONS, RecurrentRLModule
 from rllib_minestudio.models.vpt.network import (
     BUTTON_SIZES,

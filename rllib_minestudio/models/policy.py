@@ -52,8 +52,8 @@ class RecurrentPolicy(ABC):
             `lr_factors` use.
         observation_space: The environment's.
         action_space: The environment's, a `Dict` of `Discrete` or `MultiDiscrete([n])`.
-        precision: How a GPU multiplies float32 numbers, one of the values in `arithmetic.py`; None
-            leaves torch's settings alone.
+        precision: How a GPU multiplies float32 numbers, one of the values in
+            `float_precision.py`; None leaves torch's settings alone.
         memory_length: The number of observations that rebuild the memory well enough: the default
             burn-in of demonstration windows.
     """

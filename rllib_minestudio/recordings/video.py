@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.foundation.files import Unfinished
-from rllib_minestudio.foundation.recording_form import RecordingForm
+from rllib_minestudio.foundation.recording_options import RecordingForm
 
 FRAMES_PER_SECOND = 20
 """Minecraft's ticks per second, at which a video plays at the game's speed."""

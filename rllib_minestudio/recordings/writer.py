@@ -13,7 +13,7 @@ import numpy as np
 
 from rllib_minestudio.errors import RecordingError
 from rllib_minestudio.foundation.files import Unfinished, put_in_place
-from rllib_minestudio.foundation.recording_form import DATASET
+from rllib_minestudio.foundation.recording_options import DATASET
 from rllib_minestudio.foundation.values import plain
 from rllib_minestudio.recordings.columns import Columns, InfoLines, ObservationColumns
 from rllib_minestudio.recordings.failures import attempt, reporting
@@ -32,7 +32,7 @@ from rllib_minestudio.recordings.layout import (
     RecordedStep,
     Sight,
 )
-from rllib_minestudio.recordings.minestudio import DatasetLayout, InferenceLayout
+from rllib_minestudio.recordings.minestudio_formats import DatasetLayout, InferenceLayout
 from rllib_minestudio.recordings.video import Frame, VideoOptions
 
 

@@ -10,7 +10,7 @@ from rllib_minestudio.algorithms import MineStudioPPOConfig
 from rllib_minestudio.checkpoints.lookup import PRIORS, locate, pinned
 from rllib_minestudio.checkpoints.record import CheckpointRecord, digest_of, save_record
 from rllib_minestudio.errors import CheckpointMismatchError
-from rllib_minestudio.experiments.file import Experiment, pin_weights
+from rllib_minestudio.experiments.experiment_file import Experiment, pin_weights
 from rllib_minestudio.experiments.trial_checkpoints import keep
 from rllib_minestudio.foundation.provenance import NUMERICS
 

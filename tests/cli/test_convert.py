@@ -14,7 +14,7 @@ from rllib_minestudio.cli.convert.online_dict import RULES, flattened
 from rllib_minestudio.cli.convert.stand_ins import ConfigModule
 from rllib_minestudio.cli.main import BAD_INPUT, main
 from rllib_minestudio.env.voxel.server import launcher
-from rllib_minestudio.experiments.file import load_experiments
+from rllib_minestudio.experiments.experiment_file import load_experiments
 from rllib_minestudio.experiments.plan import make_plan
 from rllib_minestudio.models.fine_tuning import freeze
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork

@@ -11,7 +11,7 @@ import pytest
 
 from rllib_minestudio.benchmark.results import BenchmarkResults
 from rllib_minestudio.cli.main import BAD_INPUT, main
-from rllib_minestudio.env.agents import foreign, human_limits, hunter, scripted
+from rllib_minestudio.env.agents import human_limits, hunter, scripted, user_agents
 from rllib_minestudio.evaluation.summary import Summary
 from rllib_minestudio.recordings import find_recordings
 from tests.benchmark.conftest import TASKS, write_suite
@@ -104,7 +104,7 @@ def test_mistakes_are_told_before_anything_is_played(own, command, told, tmp_pat
 def test_an_agent_that_raises_or_hangs_is_told_where_it_is_watched(
     own, tmp_path, capsys, monkeypatch
 ):
-    monkeypatch.setattr(foreign, "TIMEOUT_S", 0.2)
+    monkeypatch.setattr(user_agents, "TIMEOUT_S", 0.2)
     for maker, told in (("make_broken", "raised OSError: no battery"), ("make_sleeper", "0.2 s")):
         words = ["play", task(tmp_path), "--agent", f"{own}:{maker}", "--out", maker]
         assert main(words) != 0

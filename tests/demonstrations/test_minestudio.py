@@ -12,7 +12,7 @@ from rllib_minestudio.demonstrations import WindowOptions, find_episodes, open_e
 from rllib_minestudio.env.actions import ActionMapper
 from rllib_minestudio.errors import RecordingError
 from rllib_minestudio.recordings import EpisodeWriter
-from rllib_minestudio.recordings.minestudio import InferenceLayout
+from rllib_minestudio.recordings.minestudio_formats import InferenceLayout
 from rllib_minestudio.recordings.video import VideoWriter
 
 BUTTONS, CAMERA = [5, 8639, 0], [60, 61, 120]

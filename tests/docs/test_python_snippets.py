@@ -113,7 +113,7 @@ def test_a_policy_acts_and_a_callback_adds_to_observations():
 
 @shows("agents-0")
 def test_an_agent_of_ones_own_digs():
-    from rllib_minestudio.env.agents.foreign import AgentMaker, AgentPlays
+    from rllib_minestudio.env.agents.user_agents import AgentMaker, AgentPlays
 
     agent = AgentPlays(AgentMaker.of(run("agents-0")["make_agent"]))
     env = MineStudioEnv(**SHORT_ENV)

@@ -9,7 +9,7 @@ import rllib_minestudio
 from rllib_minestudio.cli.main import COMMANDS
 from rllib_minestudio.env.callbacks import CALLBACKS
 from rllib_minestudio.env.env_options import EnvOptions
-from rllib_minestudio.experiments.file import EXPERIMENT_KEYS
+from rllib_minestudio.experiments.experiment_file import EXPERIMENT_KEYS
 from rllib_minestudio.experiments.sections import RLLIB_NAMES, SCHEDULERS
 from rllib_minestudio.experiments.trackers import TRACKERS
 from tests.docs.pages import DOCS

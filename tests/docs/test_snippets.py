@@ -23,7 +23,7 @@ from rllib_minestudio.cli.main import build_parser
 from rllib_minestudio.env.callbacks import MinecraftCallback
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.experiments import trackers
-from rllib_minestudio.experiments.file import EXPERIMENT_KEYS, load_experiments
+from rllib_minestudio.experiments.experiment_file import EXPERIMENT_KEYS, load_experiments
 from rllib_minestudio.experiments.plan import make_plan
 from rllib_minestudio.models.conv_gru_rl_module import ConvGRURLModule
 from tests.docs.pages import ROOT, fenced

@@ -11,8 +11,14 @@ import pytest
 import torch
 from ray.rllib.env.env_context import EnvContext
 
-from rllib_minestudio.env.agents import foreign
-from rllib_minestudio.env.agents.foreign import ActionReader, AgentMaker, adapt, rows_of, shipped
+from rllib_minestudio.env.agents import user_agents
+from rllib_minestudio.env.agents.user_agents import (
+    ActionReader,
+    AgentMaker,
+    adapt,
+    rows_of,
+    shipped,
+)
 from rllib_minestudio.errors import AgentError, InvalidOptionsError
 from rllib_minestudio.evaluation import agent_runner
 from rllib_minestudio.evaluation.agent_runner import AgentOrder, AgentRunner, ShowsFrames
@@ -295,7 +301,7 @@ def test_a_path_that_leads_nowhere_is_one_sentence(path, told):
 def test_a_path_says_which_program_it_was():
     identity = AgentMaker.named(f"{OWN}:make_plain").identity
     assert identity["module"] == OWN and len(identity["file_digest"]) == 16
-    assert foreign.AgentMaker.named("json:loads").identity["agent"] == "json:loads"
+    assert user_agents.AgentMaker.named("json:loads").identity["agent"] == "json:loads"
     assert isinstance(AgentMaker.named("numpy:array").identity["version"], str)
 
 
@@ -309,11 +315,11 @@ def test_what_cannot_be_shipped_is_said_at_once():
 
 def test_paths_are_told_from_checkpoints(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert foreign.is_agent_path("my_module:make") and foreign.is_agent_path("a.b:c.d")
+    assert user_agents.is_agent_path("my_module:make") and user_agents.is_agent_path("a.b:c.d")
     for name in ("package:hunter_nano", "results/cow/best", "CraftJarvis/VPT", "hunter", "c:/x"):
-        assert not foreign.is_agent_path(name)
+        assert not user_agents.is_agent_path(name)
     (tmp_path / "a:b").touch()
-    assert not foreign.is_agent_path("a:b")
+    assert not user_agents.is_agent_path("a:b")
 
 
 @pytest.mark.slow
@@ -333,7 +339,7 @@ class _Impatient(AgentRunner):
 
     def __init__(self, **options):
         super().__init__(**options)
-        foreign._GRACE_S = 0.5
+        user_agents._GRACE_S = 0.5
 
 
 def test_nobody_is_given_a_gpu_that_is_not_there(monkeypatch):

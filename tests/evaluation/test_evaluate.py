@@ -13,9 +13,9 @@ from rllib_minestudio.errors import EnvPoolError
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.evaluate import evaluate, keep_chosen, still_recorded
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
+from rllib_minestudio.evaluation.parallel import play_episodes
 from rllib_minestudio.evaluation.policy_loading import evaluation_config
 from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings
-from rllib_minestudio.evaluation.workers import play_episodes
 from rllib_minestudio.recordings import find_recordings
 from tests.evaluation.toy_envs import Fragile
 

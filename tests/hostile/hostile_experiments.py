@@ -104,7 +104,12 @@ VALUES: dict[str, tuple[Any, ...]] = {
             ".x.Y",
             "a..b",
         ),
-        *("os", "../x.Y", "no_such_package.Y", "rllib_minestudio.models.policies.find_policy"),
+        *(
+            "os",
+            "../x.Y",
+            "no_such_package.Y",
+            "rllib_minestudio.models.policy_registry.find_policy",
+        ),
         *("rllib_minestudio.models.policy.RecurrentRLModule", "\u00fc.X", "a.\x1b[1m"),
         *("a." * 100_000 + "b", "a" * 100_000, "a\x00.b", 5, None, NAN, True, ["VPT"], {"VPT": 1}),
     ),
@@ -166,7 +171,7 @@ NAMES = ("../../x", "/tmp/x", "a/b", "..", ".", "", "a\nb", "\x1b[31m", " x", "x
 
 
 def plan(file: str) -> str:
-    from rllib_minestudio.experiments.file import load_experiments
+    from rllib_minestudio.experiments.experiment_file import load_experiments
     from rllib_minestudio.experiments.plan import make_plan
 
     for experiment in load_experiments(Path(file)):

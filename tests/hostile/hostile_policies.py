@@ -132,7 +132,11 @@ def descriptions() -> Iterator[tuple[str, Any]]:
 CLASSES = (
     *("os.system", "builtins.eval", "builtins.exec", "builtins.dict", "antigravity.fly"),
     *("os:system", "subprocess.Popen", "torch.nn.Linear", "no_such_package.module.MyPolicy"),
-    *("Policy", "rllib_minestudio.models.policies.find_policy", "rllib_minestudio.cli.main.main"),
+    *(
+        "Policy",
+        "rllib_minestudio.models.policy_registry.find_policy",
+        "rllib_minestudio.cli.main.main",
+    ),
     "rllib_minestudio.models.policy.RecurrentRLModule",
     "rllib_minestudio.models.no_such_module.X",
     "VPT",

@@ -26,7 +26,7 @@ from safetensors.torch import save
 
 from rllib_minestudio.algorithms.options import CloningOptions, PPOOptions
 from rllib_minestudio.algorithms.policy_config import numbers_of
-from rllib_minestudio.experiments.file import EXPERIMENT_KEYS
+from rllib_minestudio.experiments.experiment_file import EXPERIMENT_KEYS
 from rllib_minestudio.models.vpt.config import VPTConfig
 
 NOT_A_NUMBER = (float("nan"), "x", "", [], {}, [[0, "x"]], {"a": 1}, "a" * 10_000)

@@ -87,7 +87,7 @@ def test_the_command_evaluates_it(trained, tmp_path, capsys, monkeypatch):
 def test_remote_env_runners_play_the_same(trained, loaded, local_ray):
     from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
-    from rllib_minestudio.evaluation.workers import play_episodes
+    from rllib_minestudio.evaluation.parallel import play_episodes
 
     found = []
     for count in (0, 2):

@@ -17,7 +17,7 @@ from rllib_minestudio.algorithms import MineStudioPPO
 from rllib_minestudio.checkpoints.checkpoint import MODULE_PATH
 from rllib_minestudio.evaluation.inference import Policy
 from rllib_minestudio.evaluation.policy_loading import load_module
-from rllib_minestudio.models.policies import find_policy
+from rllib_minestudio.models.policy_registry import find_policy
 from tests.policies.conftest import FROZEN, SLOW_PART, algorithm_config
 from tests.policies.parts_env import BUTTONS, CAMERA, PartsEnv
 

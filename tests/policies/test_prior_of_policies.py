@@ -7,7 +7,7 @@ import pytest
 
 from rllib_minestudio import checkpoints
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.models.policies import find_policy
+from rllib_minestudio.models.policy_registry import find_policy
 from rllib_minestudio.models.policy_weights import copy_policy
 from tests.correctness.harness import config_of
 from tests.policies.kinds import FOREIGN, MODELS, policy_options

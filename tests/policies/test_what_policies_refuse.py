@@ -10,7 +10,7 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from rllib_minestudio.algorithms import MineStudioBCConfig, MineStudioPPOConfig
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.models.conv_gru_rl_module import ConvGRURLModule
-from rllib_minestudio.models.policies import find_policy
+from rllib_minestudio.models.policy_registry import find_policy
 from tests.correctness.harness import Harness, config_of
 from tests.policies.foreign import VectorLSTM
 from tests.policies.kinds import FOREIGN, MODELS, policy_options

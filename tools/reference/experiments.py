@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rllib_minestudio.env.recorder import RecorderOptions
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
-from rllib_minestudio.experiments.file import EXPERIMENT_KEYS, Experiment
+from rllib_minestudio.experiments.experiment_file import EXPERIMENT_KEYS, Experiment
 from rllib_minestudio.experiments.sections import (
     DEFAULTS,
     RLLIB_NAMES,

@@ -5,7 +5,7 @@ Imports neither Ray nor torch, because the environments' processes start with th
 
 from rllib_minestudio.algorithms.env_pool.base import EnvPool, Episode, EpisodeSource, PoolStep
 from rllib_minestudio.algorithms.env_pool.inline_envs import InlineEnvs
-from rllib_minestudio.algorithms.env_pool.processes import ProcessEnvs
+from rllib_minestudio.algorithms.env_pool.process_envs import ProcessEnvs
 from rllib_minestudio.algorithms.options import EnvPoolOptions
 
 __all__ = [

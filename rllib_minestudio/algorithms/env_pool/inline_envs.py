@@ -25,7 +25,7 @@ from rllib_minestudio.algorithms.env_pool.base import (
     copied,
     plain_info,
 )
-from rllib_minestudio.algorithms.env_pool.processes import ERROR, env_failures, log_restart
+from rllib_minestudio.algorithms.env_pool.process_envs import ERROR, env_failures, log_restart
 from rllib_minestudio.algorithms.options import EnvPoolOptions
 from rllib_minestudio.errors import USER_ERRORS, describe
 from rllib_minestudio.foundation.episode_seeds import EpisodeCounts, NumberedEpisodes, begin_episode

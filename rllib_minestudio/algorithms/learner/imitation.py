@@ -22,12 +22,12 @@ from ray.rllib.utils.metrics import NUM_ENV_STEPS_TRAINED, NUM_ENV_STEPS_TRAINED
 from torch import Tensor
 
 from rllib_minestudio.algorithms.demonstration_data import Batch
+from rllib_minestudio.algorithms.demonstration_windows import unreadable_parts, window_options
 from rllib_minestudio.algorithms.learner.batch import Tensors
 from rllib_minestudio.algorithms.learner.forward import window_chunks
 from rllib_minestudio.algorithms.learner.gradient_step import GradientStep, Peers, require_finite
 from rllib_minestudio.algorithms.learner.policy_learner import PolicyLearner, keep_freed_memory
 from rllib_minestudio.algorithms.options import BehaviourCloningOptions, CloningOptions, PPOOptions
-from rllib_minestudio.algorithms.policy_windows import unreadable_parts, window_options
 from rllib_minestudio.demonstrations import (
     Window,
     find_episodes,

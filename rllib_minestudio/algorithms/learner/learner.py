@@ -20,9 +20,9 @@ from torch import Tensor
 
 from rllib_minestudio.algorithms.learner.batch import MinibatchStream, TrainingBatch
 from rllib_minestudio.algorithms.learner.forward import evaluate
+from rllib_minestudio.algorithms.learner.fragment_loader import FragmentLoader, LoadedFragments
 from rllib_minestudio.algorithms.learner.gradient_step import GradientStep, Peers, require_finite
 from rllib_minestudio.algorithms.learner.imitation import build_cloning
-from rllib_minestudio.algorithms.learner.loading import FragmentLoader, LoadedFragments
 from rllib_minestudio.algorithms.learner.objective import (
     LossCoefficients,
     annealed,

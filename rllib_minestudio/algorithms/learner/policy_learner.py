@@ -23,8 +23,8 @@ from torch import Tensor
 
 from rllib_minestudio.algorithms.learner.gradient_step import Gradients, restore_moments, total_norm
 from rllib_minestudio.algorithms.options import LearningRate
-from rllib_minestudio.models.arithmetic import advise, set_arithmetic
 from rllib_minestudio.models.fine_tuning import parameter_groups
+from rllib_minestudio.models.float_precision import advise, set_arithmetic
 from rllib_minestudio.models.policy import RecurrentRLModule
 
 

@@ -24,7 +24,7 @@ from omegaconf.errors import OmegaConfBaseException
 from rllib_minestudio.cli.convert.stand_ins import Config, ConfigModule
 from rllib_minestudio.cli.convert.writer import as_yaml, experiment_name, translate
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
-from rllib_minestudio.experiments.file import minestudio_config, packaged_example
+from rllib_minestudio.experiments.experiment_file import minestudio_config, packaged_example
 from rllib_minestudio.foundation.console import stdout
 from rllib_minestudio.foundation.options import Problems, broken_rule
 
@@ -105,7 +105,7 @@ def start_trainer(
 
 def _trained(name: str, kept: Mapping[str, str], out: Path) -> Result:
     """Train the experiment in the file `name`, one of those to keep with the run."""
-    from rllib_minestudio.experiments.resumed_run import results_on_disk
+    from rllib_minestudio.experiments.resume_trials import results_on_disk
     from rllib_minestudio.experiments.train import TrainingRequest, train_experiments
 
     with written(name, kept) as file:

@@ -17,7 +17,7 @@ from rllib_minestudio.cli.convert.stand_ins import (
     by_name,
     yaml_value,
 )
-from rllib_minestudio.experiments.file import RENAMED
+from rllib_minestudio.experiments.experiment_file import RENAMED
 
 
 @dataclass

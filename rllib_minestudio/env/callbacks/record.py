@@ -15,7 +15,12 @@ from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Si
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError
 from rllib_minestudio.foundation.observations import IMAGE
 from rllib_minestudio.foundation.options import Problems, is_integer
-from rllib_minestudio.recordings.minestudio import Contents, PlayLayout, play_name, play_number
+from rllib_minestudio.recordings.minestudio_formats import (
+    Contents,
+    PlayLayout,
+    play_name,
+    play_number,
+)
 from rllib_minestudio.recordings.video import VideoOptions
 from rllib_minestudio.recordings.writer import EpisodeWriter
 

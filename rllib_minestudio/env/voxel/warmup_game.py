@@ -13,7 +13,7 @@ from rllib_minestudio.env.voxel import SAMPLES
 from rllib_minestudio.env.voxel.commands import execute
 from rllib_minestudio.env.voxel.game.game import Game
 from rllib_minestudio.env.voxel.game.game_state import GameState
-from rllib_minestudio.env.voxel.game.screens import draw_view
+from rllib_minestudio.env.voxel.game.screen_handling import draw_view
 from rllib_minestudio.env.voxel.game.survey import location_stats, visible_blocks
 from rllib_minestudio.env.voxel.render.camera import Camera
 from rllib_minestudio.env.voxel.render.renderer import Renderer

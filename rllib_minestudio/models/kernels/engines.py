@@ -11,7 +11,7 @@ An engine computes one of two kinds of work: a stack of convolutions with everyt
     compute     outputs of the present weights, with gradients where needed
 
 An `EngineWithGradients` computes gradients by its own `forward_keeping` and `backward`.
-`convolutions` lists the engines and chooses among them.
+`engine_choice` lists the engines and chooses among them.
 """
 
 from __future__ import annotations

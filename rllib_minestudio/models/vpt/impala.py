@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rllib_minestudio.models.kernels.convolutions import TORCH, choose
+from rllib_minestudio.models.kernels.engine_choice import TORCH, choose
 from rllib_minestudio.models.kernels.engines import ConvolutionLayer, ConvolutionStack, Engine
 from rllib_minestudio.models.vpt.config import VPTConfig
 from rllib_minestudio.models.vpt.layers import conv3x3, normed_linear

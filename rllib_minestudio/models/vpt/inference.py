@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from rllib_minestudio.models.kernels import engines
-from rllib_minestudio.models.kernels.convolutions import TORCH, FrameNorm, choose
+from rllib_minestudio.models.kernels.engine_choice import TORCH, FrameNorm, choose
 from rllib_minestudio.models.kernels.engines import Convolution, ConvolutionLayer, Engine
 from rllib_minestudio.models.vpt.attention import POSITION_BASES, SelfAttention, TransformerBlock
 from rllib_minestudio.models.vpt.impala import DownStack, ImageEncoder, check_bytes

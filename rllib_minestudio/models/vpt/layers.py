@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rllib_minestudio.models.kernels.convolutions import choose
+from rllib_minestudio.models.kernels.engine_choice import choose
 from rllib_minestudio.models.kernels.engines import Convolution, ConvolutionLayer
 
 

@@ -25,13 +25,13 @@ from torch.linalg import vecdot
 from torch.nn import functional as F
 
 from rllib_minestudio.foundation.buttons import BUTTON_GROUPS, NUM_BUTTONS
-from rllib_minestudio.models.arithmetic import BFLOAT16, arithmetic
 from rllib_minestudio.models.distributions import (
     ActionDistribution,
     Categorical,
     FactoredCategorical,
     JointCategorical,
 )
+from rllib_minestudio.models.float_precision import BFLOAT16, arithmetic
 from rllib_minestudio.models.value_head import ValueHead
 from rllib_minestudio.models.vpt.attention import MASKED_LOGIT, TransformerBlock
 from rllib_minestudio.models.vpt.config import VPTConfig

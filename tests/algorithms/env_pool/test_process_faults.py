@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rllib_minestudio.algorithms.env_pool import EnvPoolOptions, ProcessEnvs, processes
+from rllib_minestudio.algorithms.env_pool import EnvPoolOptions, ProcessEnvs, process_envs
 from rllib_minestudio.errors import EnvPoolError
 from tests.algorithms import leaks
 from tests.algorithms.env_pool.faulty_envs import (
@@ -106,7 +106,7 @@ def test_one_that_fails_again_and_again_stops_everything(make_pool):
 
 
 def test_one_that_never_starts_is_given_up(monkeypatch):
-    monkeypatch.setattr(processes, "FIRST_DELAY_S", 0.01)
+    monkeypatch.setattr(process_envs, "FIRST_DELAY_S", 0.01)
     with pytest.raises(EnvPoolError, match="6 times in a row") as caught:
         ProcessEnvs([partial(FaultyEnv, "raise", "start")], gamma=1.0)
     assert "the game makes no sense" in str(caught.value)

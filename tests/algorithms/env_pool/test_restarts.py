@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from rllib_minestudio.algorithms.env_pool.processes import env_failures
+from rllib_minestudio.algorithms.env_pool.process_envs import env_failures
 from rllib_minestudio.errors import EnvPoolError
 from rllib_minestudio.foundation import failure_budget
 

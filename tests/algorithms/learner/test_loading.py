@@ -12,8 +12,8 @@ import ray
 from ray.rllib.core.learner.training_data import TrainingData
 
 from rllib_minestudio.algorithms.fragment import Fragment
-from rllib_minestudio.algorithms.learner import loading
-from rllib_minestudio.algorithms.learner.loading import FragmentLoader
+from rllib_minestudio.algorithms.learner import fragment_loader
+from rllib_minestudio.algorithms.learner.fragment_loader import FragmentLoader
 from rllib_minestudio.errors import FragmentsLostError
 
 STEPS = 4
@@ -72,13 +72,13 @@ def loader():
 def threads(monkeypatch):
     """Names of the threads in which fragments were fetched."""
     names = []
-    sequences_of = loading.sequences_of
+    sequences_of = fragment_loader.sequences_of
 
     def watched(*args, **kwargs):
         names.append(threading.current_thread().name)
         return sequences_of(*args, **kwargs)
 
-    monkeypatch.setattr(loading, "sequences_of", watched)
+    monkeypatch.setattr(fragment_loader, "sequences_of", watched)
     return names
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from random import Random
 
 from rllib_minestudio.env.voxel.commands import COMMANDS
-from rllib_minestudio.env.voxel.commands.on_world import _NAMED_SLOTS, _RULES
+from rllib_minestudio.env.voxel.commands.command_functions import _NAMED_SLOTS, _RULES
 from rllib_minestudio.env.voxel.entities.records import MOB_KIND_ID
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
 from rllib_minestudio.env.voxel.player.player import EFFECTS

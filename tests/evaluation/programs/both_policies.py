@@ -21,7 +21,7 @@ import yaml
 
 from rllib_minestudio import checkpoints
 from rllib_minestudio.env import MineStudioEnv
-from rllib_minestudio.env.agents.foreign import AgentMaker, shipped
+from rllib_minestudio.env.agents.user_agents import AgentMaker, shipped
 from rllib_minestudio.evaluation.agent_runner import AgentOrder, AgentRunner
 from rllib_minestudio.evaluation.filters import InfoBaseFilter
 from rllib_minestudio.evaluation.pipeline import MineGenerator

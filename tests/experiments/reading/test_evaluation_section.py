@@ -6,7 +6,7 @@ import pytest
 
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
-from rllib_minestudio.experiments.file import Experiment
+from rllib_minestudio.experiments.experiment_file import Experiment
 from rllib_minestudio.experiments.plan import make_plan
 
 

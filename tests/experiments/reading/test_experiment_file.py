@@ -3,7 +3,11 @@
 import pytest
 
 from rllib_minestudio.errors import ExperimentFileError, InvalidOptionsError
-from rllib_minestudio.experiments.file import SECTIONS, load_experiments, parse_assignments
+from rllib_minestudio.experiments.experiment_file import (
+    SECTIONS,
+    load_experiments,
+    parse_assignments,
+)
 
 YAML = """
 cow:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rllib_minestudio.errors import ExperimentFileError
-from rllib_minestudio.experiments.file import load_experiments, packaged_names
+from rllib_minestudio.experiments.experiment_file import load_experiments, packaged_names
 
 EXAMPLES = Path(__file__).parents[3] / "tuned_examples"
 

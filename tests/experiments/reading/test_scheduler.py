@@ -6,7 +6,7 @@ import json
 import pytest
 import yaml
 
-from rllib_minestudio.experiments.file import Experiment
+from rllib_minestudio.experiments.experiment_file import Experiment
 from rllib_minestudio.experiments.sections import (
     SCHEDULERS,
     make_scheduler,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rllib_minestudio.experiments.file import value_at
+from rllib_minestudio.experiments.experiment_file import value_at
 from rllib_minestudio.experiments.plan import parse_search_space, searched_paths, variants
 
 

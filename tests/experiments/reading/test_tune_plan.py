@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.experiments.file import Experiment, load_experiments
+from rllib_minestudio.experiments.experiment_file import Experiment, load_experiments
 from rllib_minestudio.experiments.plan import make_plan
 from rllib_minestudio.experiments.sections import CheckpointOptions
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork

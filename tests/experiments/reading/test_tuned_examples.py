@@ -10,7 +10,7 @@ import pytest
 from rllib_minestudio.benchmark.task import load_suite
 from rllib_minestudio.env.voxel.server import launcher
 from rllib_minestudio.experiments.environment import make_env
-from rllib_minestudio.experiments.file import load_experiments
+from rllib_minestudio.experiments.experiment_file import load_experiments
 from rllib_minestudio.experiments.plan import make_plan
 
 EXAMPLES = Path(__file__).parents[3] / "tuned_examples"
@@ -64,7 +64,7 @@ def test_an_experiment_is_checked_without_importing_pytorchs_compiler():
     check = """
 import sys
 from pathlib import Path
-from rllib_minestudio.experiments.file import load_experiments
+from rllib_minestudio.experiments.experiment_file import load_experiments
 from rllib_minestudio.experiments.plan import make_plan
 for path in sys.argv[1:]:
     make_plan(*load_experiments(Path(path)))

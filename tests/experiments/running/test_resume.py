@@ -14,9 +14,9 @@ import yaml
 
 from rllib_minestudio.checkpoints.lookup import complete_checkpoints
 from rllib_minestudio.errors import CheckpointError, InvalidOptionsError
-from rllib_minestudio.experiments.file import load_experiments
+from rllib_minestudio.experiments.experiment_file import load_experiments
 from rllib_minestudio.experiments.plan import make_plan
-from rllib_minestudio.experiments.resume import (
+from rllib_minestudio.experiments.resume_options import (
     ChangedOption,
     RunRecord,
     config_change,

@@ -3,7 +3,7 @@
 from pathlib import Path
 from types import SimpleNamespace
 
-from rllib_minestudio.experiments.resumed_run import going_on, nothing_left
+from rllib_minestudio.experiments.resume_trials import going_on, nothing_left
 
 RUN = Path("results/cow/2026")
 

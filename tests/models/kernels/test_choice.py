@@ -17,9 +17,9 @@ from torch.nn import functional as F
 from rllib_minestudio.foundation import machine_code
 from rllib_minestudio.foundation.machine_code import MachineTarget
 from rllib_minestudio.models.kernels import engines, vectors
-from rllib_minestudio.models.kernels.convolutions import ENGINES, ONEDNN, TORCH, choose
 from rllib_minestudio.models.kernels.cuda import CUDA
 from rllib_minestudio.models.kernels.direct_engine import DIRECT
+from rllib_minestudio.models.kernels.engine_choice import ENGINES, ONEDNN, TORCH, choose
 from rllib_minestudio.models.kernels.engines import Convolution, ConvolutionStack, Processor
 from rllib_minestudio.models.kernels.winograd_engine import WINOGRAD, WINOGRAD_BACKWARD
 from rllib_minestudio.models.vpt.impala import DownStack

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from rllib_minestudio.models.kernels.convolutions import TORCH
 from rllib_minestudio.models.kernels.cuda import CUDA
+from rllib_minestudio.models.kernels.engine_choice import TORCH
 from rllib_minestudio.models.vpt.impala import DownStack
 from tests.models.kernels.stacks import random_stack
 

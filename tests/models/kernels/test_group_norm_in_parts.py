@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from rllib_minestudio.models.kernels.convolutions import normalise_in_parts
+from rllib_minestudio.models.kernels.engine_choice import normalise_in_parts
 
 SHAPES = ((3, 64, 16, 16), (2, 24, 16, 12), (1, 8, 5, 7), (4, 3, 1, 1))
 """Pixels that 64 parts share evenly, and others."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rllib_minestudio.env.voxel.commands import on_world
+from rllib_minestudio.env.voxel.commands import command_functions
 from rllib_minestudio.env.voxel.commands.parsing import (
     Command,
     CommandError,
@@ -14,7 +14,7 @@ from rllib_minestudio.env.voxel.commands.parsing import (
     select,
     split_words,
 )
-from rllib_minestudio.env.voxel.game import screens
+from rllib_minestudio.env.voxel.game import screen_handling
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.errors import did_you_mean
 
@@ -59,21 +59,21 @@ def _execute(source: Source, arguments: list[str]) -> CommandResult:
 
 
 COMMANDS: dict[str, Command] = {
-    "give": on_world.give,
-    "clear": on_world.clear,
-    "replaceitem": on_world.replaceitem,
-    "summon": on_world.summon,
-    "effect": on_world.effect,
-    "kill": on_world.kill,
-    "tp": on_world.tp,
-    "teleport": on_world.tp,
-    "teleportbiome": on_world.teleportbiome,
-    "setblock": on_world.setblock,
-    "fill": on_world.fill,
-    "time": on_world.time,
-    "weather": on_world.weather,
-    "gamerule": on_world.gamerule,
-    "difficulty": on_world.difficulty,
+    "give": command_functions.give,
+    "clear": command_functions.clear,
+    "replaceitem": command_functions.replaceitem,
+    "summon": command_functions.summon,
+    "effect": command_functions.effect,
+    "kill": command_functions.kill,
+    "tp": command_functions.tp,
+    "teleport": command_functions.tp,
+    "teleportbiome": command_functions.teleportbiome,
+    "setblock": command_functions.setblock,
+    "fill": command_functions.fill,
+    "time": command_functions.time,
+    "weather": command_functions.weather,
+    "gamerule": command_functions.gamerule,
+    "difficulty": command_functions.difficulty,
     "execute": _execute,
 }
 """Commands by name."""
@@ -98,4 +98,4 @@ def execute(state: GameState, text: str) -> CommandResult:
     except RecursionError:
         return CommandResult(False, "The command is nested too deeply")
     finally:
-        screens.settle(state)
+        screen_handling.settle(state)

@@ -17,7 +17,7 @@ from rllib_minestudio.env.voxel.entities.mobs import (
 from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.game.loot import drop_loot
-from rllib_minestudio.env.voxel.game.screens import spill
+from rllib_minestudio.env.voxel.game.screen_handling import spill
 from rllib_minestudio.env.voxel.items.items import (
     EMPTY,
     FOOD,

@@ -12,8 +12,8 @@ import numpy as np
 
 from rllib_minestudio.env.voxel.entities.mobs import DROP_DELAY
 from rllib_minestudio.env.voxel.entities.records import FALLING_CAPACITY
-from rllib_minestudio.env.voxel.game.building import is_vacant
 from rllib_minestudio.env.voxel.game.game_state import GameState
+from rllib_minestudio.env.voxel.game.use_and_drop import is_vacant
 from rllib_minestudio.env.voxel.world.blocks import AIR, FALLS
 
 _DELAY = 2

@@ -14,11 +14,11 @@ from rllib_minestudio.env.voxel.entities.mobs import (
     tick_items,
     tick_mobs,
 )
-from rllib_minestudio.env.voxel.game import screens, spawning
-from rllib_minestudio.env.voxel.game.building import drop_held_item, use_item
+from rllib_minestudio.env.voxel.game import screen_handling, spawning
 from rllib_minestudio.env.voxel.game.event_handlers import resolve
 from rllib_minestudio.env.voxel.game.falling import Falling
 from rllib_minestudio.env.voxel.game.game_state import GameState
+from rllib_minestudio.env.voxel.game.use_and_drop import drop_held_item, use_item
 from rllib_minestudio.env.voxel.player.locomotion import tick_player
 from rllib_minestudio.env.voxel.player.player import (
     ATTACK,
@@ -57,7 +57,7 @@ class Game:
         """
         state = self.state
         state.reset(seed)
-        screens.prepare_inventory(state)
+        screen_handling.prepare_inventory(state)
         self._falling = Falling()
         x, z = 0, 0
         if biome is not None:
@@ -87,7 +87,7 @@ class Game:
         if state.player_dead:
             keys, pressed, pitch, yaw = 0, 0, 0.0, 0.0
         elif state.screen is not None and not pressed & OPEN_INVENTORY:
-            screens.play_screen(state.screen, keys, before, slot, pitch, yaw)
+            screen_handling.play_screen(state.screen, keys, before, slot, pitch, yaw)
             keys, pressed, pitch, yaw = 0, 0, 0.0, 0.0
         else:
             keys, pressed = self._play_world(keys, pressed, slot)
@@ -112,9 +112,9 @@ class Game:
         if pressed & OPEN_INVENTORY:
             if state.screen is None:
                 # The camera still turns the head in this tick, but all keys count as released.
-                screens.open_inventory(state)
+                screen_handling.open_inventory(state)
                 return 0, 0
-            screens.close(state)
+            screen_handling.close(state)
             # The attack key must be released first, even if it was pressed in this tick.
             state.dead_keys &= ~pressed | ATTACK
         state.dead_keys &= keys
@@ -163,4 +163,4 @@ class Game:
         if state.block_entities:
             state.block_entities.tick(state.world)
         if state.screen is not None:
-            screens.close_if_out_of_reach(state, state.screen)
+            screen_handling.close_if_out_of_reach(state, state.screen)

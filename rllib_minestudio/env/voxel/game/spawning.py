@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rllib_minestudio.env.voxel.entities.mobs import THROW_DELAY
-from rllib_minestudio.env.voxel.game import screens
+from rllib_minestudio.env.voxel.game import screen_handling
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.items.inventory import SLOTS
 from rllib_minestudio.env.voxel.world import worldgen
@@ -70,7 +70,7 @@ def drop_everything(state: GameState) -> None:
 def die(state: GameState) -> None:
     """Apply a death of the player: count it, close the screen, drop the inventory."""
     state.statistics.add("custom", "deaths")
-    screens.close(state, alive=False)
+    screen_handling.close(state, alive=False)
     if state.rules["keepInventory"] != "true":
         state.player.experience = 0
     drop_everything(state)

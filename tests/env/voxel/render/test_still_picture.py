@@ -8,7 +8,7 @@ import pytest
 from rllib_minestudio.env.voxel import AVERAGE, SAMPLES
 from rllib_minestudio.env.voxel.commands import execute
 from rllib_minestudio.env.voxel.game.game import Game
-from rllib_minestudio.env.voxel.game.screens import draw_view
+from rllib_minestudio.env.voxel.game.screen_handling import draw_view
 from rllib_minestudio.env.voxel.render import renderer as rendering
 from rllib_minestudio.env.voxel.render.renderer import Renderer
 

@@ -16,7 +16,7 @@ import torch
 from make_golden import import_vpt_policy, run_chunk
 
 from rllib_minestudio import checkpoints
-from rllib_minestudio.models.kernels.convolutions import TORCH
+from rllib_minestudio.models.kernels.engine_choice import TORCH
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt.impala import DownStack
 from rllib_minestudio.models.vpt.memory import VPTState

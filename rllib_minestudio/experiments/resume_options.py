@@ -17,7 +17,12 @@ from typing import Any, NamedTuple
 import yaml
 
 from rllib_minestudio.errors import CheckpointError, InvalidOptionsError, MineStudioError
-from rllib_minestudio.experiments.file import Experiment, rooted, value_at, with_overrides
+from rllib_minestudio.experiments.experiment_file import (
+    Experiment,
+    rooted,
+    value_at,
+    with_overrides,
+)
 from rllib_minestudio.foundation.console import short, stdout
 from rllib_minestudio.foundation.files import SmallFileError, read_yaml, write_whole
 from rllib_minestudio.foundation.provenance import NUMERICS, code_identity, versions

@@ -33,7 +33,7 @@ from rllib_minestudio.env.voxel.entities.records import MOB_CAPACITY, MOB_KIND_I
 from rllib_minestudio.env.voxel.game import spawning
 from rllib_minestudio.env.voxel.game.game_state import GAME_RULES
 from rllib_minestudio.env.voxel.game.loot import drop_loot
-from rllib_minestudio.env.voxel.game.screens import spill
+from rllib_minestudio.env.voxel.game.screen_handling import spill
 from rllib_minestudio.env.voxel.items.inventory import (
     CHEST_SLOT,
     FEET_SLOT,

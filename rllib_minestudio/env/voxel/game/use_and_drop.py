@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
-from rllib_minestudio.env.voxel.game import screens
+from rllib_minestudio.env.voxel.game import screen_handling
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.items.items import EMPTY, FOOD, ITEMS, is_block_item
 from rllib_minestudio.env.voxel.player import combat
@@ -58,7 +58,7 @@ def use_item(state: GameState, sneaks: bool) -> None:
     item = player.held_item
     if player.records["is_mining"][0]:
         return
-    if screens.use_block(state, sneaks):
+    if screen_handling.use_block(state, sneaks):
         player.records["use_delay"] = USE_DELAY
         combat.swing(player.records[0])
         return

@@ -4,13 +4,14 @@
                       {"buttons": (1,), "camera": (1,)}, tokens. Torch tensors or arrays
     video_<id>.mp4    N + 1 frames, or images_<id>/0.jpeg, 1.jpeg, ...
 
-Source of the layout: MineStudio 1.1.6, `Worker.save_to_file` in inference/generator/mine_generator.py.
+Source of the layout: MineStudio 1.1.6, `Worker.save_to_file` in
+inference/generator/mine_generator.py.
 Its simulator overwrites the tokens in the agent's own dict with keys, so real files hold keys. They
 also hold what callbacks requested from the game (`voxels`, `mobs`, `chat`), which is ignored.
 
 The pickle is read without running code in it (`foundation/pickles.py`). Torch's tensors are decoded
 here, because torch's own unpickling of them would also unpickle anything else.
-"""  # noqa: E501
+"""
 
 from __future__ import annotations
 
