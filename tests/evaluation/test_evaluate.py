@@ -108,7 +108,7 @@ def test_an_environment_that_cannot_be_put_up_with_ends_it_with_its_error(make_g
 def test_the_best_recordings_are_kept(make_runner, tmp_path):
     options = EvaluationOptions(record={"folder": str(tmp_path)}, only="best_2", max_steps=5)
     specs = [EpisodeSpec(i) for i in range(10)]
-    played = list(keep_chosen(make_runner().play(specs, options.settings()), options))
+    played = list(keep_chosen(make_runner(pool="inline").play(specs, options.settings()), options))
     kept = [e for e in map(still_recorded, played) if e.recording]
     assert len(kept) == 2 == len(list(find_recordings(tmp_path)))
     best = sorted(played, key=lambda e: (-e.undiscounted_return, e.index))[:2]

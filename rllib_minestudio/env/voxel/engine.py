@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,9 @@ class VoxelEngine:
         gamma: float = MINESTUDIO_GAMMA,
         resource_pack: str | None = None,
     ) -> None:
-        """Create an engine with a world of seed 0; the first on a machine compiles the kernels.
+        """Create an engine; the first on a machine compiles the kernels.
+
+        Before the first `reset`, the world is that of seed 0.
 
         Args:
             frame_size: (width, height) of the frames in pixels.
@@ -69,8 +72,13 @@ class VoxelEngine:
         textures_of(resource_pack)  # raises for an invalid pack before anything is drawn
         self._frame_size = frame_size
         self._renderers: dict[tuple[int, int], Renderer] = {}
-        self._game = Game()
-        self.reset(0)
+
+    @cached_property
+    def _game(self) -> Game:
+        """The game; its world has seed 0, unless a `reset` comes first, as it nearly always does."""
+        game = Game()
+        game.begin(0, None)
+        return game
 
     @property
     def player(self) -> Player:
@@ -104,6 +112,8 @@ class VoxelEngine:
                     f"biome: {biome!r} is not one of this engine's biomes ({', '.join(BIOMES)})."
                     + did_you_mean(biome, BIOMES)
                 )
+        if "_game" not in vars(self):
+            self._game = Game()
         self._game.begin(int(seed), biome)
 
     def tick(self, action: Mapping[str, Any]) -> None:
