@@ -75,7 +75,7 @@ class VoxelEngine:
 
     @cached_property
     def _game(self) -> Game:
-        """The game; its world has seed 0, unless a `reset` comes first, as it nearly always does."""
+        """The game; its world has seed 0, unless `reset` comes first, as it nearly always does."""
         game = Game()
         game.begin(0, None)
         return game
