@@ -25,7 +25,7 @@ from rich.table import Table
 
 from rllib_minestudio.algorithms.env_pool import ProcessEnvs
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
-from rllib_minestudio.models.vpt.rollout import InferenceSession
+from rllib_minestudio.models.vpt.acting import InferenceSession
 
 LATENCY_S = (0.02, 0.08)
 SIDE = 64

@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rllib_minestudio.algorithms.prior_latents import PriorLatents
-from rllib_minestudio.models.rollout import RolloutSession
+from rllib_minestudio.models.acting import RolloutSession
 from rllib_minestudio.models.vpt import VPTConfig
 from rllib_minestudio.models.vpt_rl_module import VPTRLModule, spaces_of
 

@@ -26,8 +26,8 @@ from rich.table import Table
 
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.recorder import EpisodeRecorder, RecorderOptions
+from rllib_minestudio.models.vpt.acting import InferenceSession
 from rllib_minestudio.models.vpt.network import VPTNetwork
-from rllib_minestudio.models.vpt.rollout import InferenceSession
 from rllib_minestudio.models.vpt.weights import config_from_options
 from rllib_minestudio.recordings import Recording
 

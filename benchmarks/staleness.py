@@ -37,7 +37,7 @@ from rich.table import Table
 
 from rllib_minestudio.algorithms import MineStudioPPO, MineStudioPPOConfig
 from rllib_minestudio.algorithms.learner import ITERATION
-from rllib_minestudio.algorithms.learner.targets import NO_CORRECTION
+from rllib_minestudio.algorithms.learner.value_targets import NO_CORRECTION
 from rllib_minestudio.algorithms.options import DECOUPLED, RECOMPUTE, PPOOptions
 from rllib_minestudio.foundation.options import like
 

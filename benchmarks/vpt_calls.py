@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
+from rllib_minestudio.models.vpt.acting import InferenceSession
 from rllib_minestudio.models.vpt.network import kl_divergence, log_prob
-from rllib_minestudio.models.vpt.rollout import InferenceSession
 from rllib_minestudio.models.vpt.weights import arguments_from_config
 
 GOLDEN_SCRIPT = Path(__file__).parents[1] / "tests" / "models" / "vpt" / "golden" / "make_golden.py"

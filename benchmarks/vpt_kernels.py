@@ -16,9 +16,9 @@ import torch
 from rllib_minestudio.models.distributions import JointCategorical
 from rllib_minestudio.models.kernels.engine_choice import TORCH
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
+from rllib_minestudio.models.vpt.acting import InferenceSession
 from rllib_minestudio.models.vpt.impala import DownStack
 from rllib_minestudio.models.vpt.network import FactoredHead
-from rllib_minestudio.models.vpt.rollout import InferenceSession
 
 SEQUENCES, CHUNK = 32, 64
 """Of an update: 2,048 frames."""

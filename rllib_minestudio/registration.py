@@ -51,7 +51,7 @@ def register_evaluation() -> None:
 
 
 def _install_evaluation(config: Any) -> None:
-    from rllib_minestudio.evaluation.training import install
+    from rllib_minestudio.evaluation.during_training import install
 
     install(config)
 

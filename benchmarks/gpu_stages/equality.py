@@ -15,8 +15,8 @@ from torch import Tensor
 from gpu_stages.rows import Row, Setting
 from rllib_minestudio.models.float_precision import DTYPES, set_arithmetic
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
+from rllib_minestudio.models.vpt.acting import InferenceSession
 from rllib_minestudio.models.vpt.network import log_prob
-from rllib_minestudio.models.vpt.rollout import InferenceSession
 
 LIMITS = {"outputs": 1e-4, "gradients": 1e-3, "acting": 1e-4}
 """Of differences in full float32."""

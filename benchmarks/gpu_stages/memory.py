@@ -12,8 +12,8 @@ import torch
 
 from gpu_stages.rows import Row, Setting
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
+from rllib_minestudio.models.vpt.acting import InferenceSession
 from rllib_minestudio.models.vpt.network import log_prob
-from rllib_minestudio.models.vpt.rollout import InferenceSession
 
 FORMULA = "docs/cluster.md"
 FEW, MANY = 8, 40

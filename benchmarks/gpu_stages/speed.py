@@ -32,7 +32,7 @@ from vpt_calls import (
 from gpu_stages.rows import Row, Setting
 from rllib_minestudio.models.float_precision import FLOAT32, TF32, set_arithmetic
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
-from rllib_minestudio.models.vpt.rollout import InferenceSession
+from rllib_minestudio.models.vpt.acting import InferenceSession
 
 GOAL = 2.0
 """How many times as fast as `VPTPolicy` VPT should be ..."""

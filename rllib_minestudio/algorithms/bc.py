@@ -272,7 +272,7 @@ class MineStudioBC(BC):
         """Play `evaluation_duration` episodes, the same each time; works at any time.
 
         Returns:
-            The metrics of `rllib_minestudio.evaluation.training.reported`.
+            The metrics of `rllib_minestudio.evaluation.during_training.reported`.
 
         Raises:
             InvalidOptionsError: If the config cannot be evaluated, with one sentence per problem.

@@ -34,7 +34,7 @@ from rllib_minestudio.algorithms.fragment import (
 from rllib_minestudio.algorithms.prior_latents import PriorLatents
 from rllib_minestudio.foundation.episode_seeds import EpisodeCounts
 from rllib_minestudio.foundation.observations import ObservationPart, nested
-from rllib_minestudio.models.rollout import RolloutSession
+from rllib_minestudio.models.acting import RolloutSession
 
 
 class FragmentCollector:

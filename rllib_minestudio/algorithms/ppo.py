@@ -54,7 +54,7 @@ from rllib_minestudio.algorithms.reporting import (
 )
 from rllib_minestudio.algorithms.rllib_settings import REFUSED
 from rllib_minestudio.algorithms.saving import check_if_local, save_with_record
-from rllib_minestudio.algorithms.training_loop.experience import (
+from rllib_minestudio.algorithms.training_loop.fragment_source import (
     Experience,
     LocalExperience,
     RemoteExperience,
@@ -339,7 +339,7 @@ class PolicyAccess(Algorithm):
         Without `evaluation_interval`, the first call builds the env runners and keeps them.
 
         Returns:
-            RLlib's result; `env_runners` holds the metrics of `evaluation.training.reported`.
+            RLlib's result; `env_runners` holds the metrics of `evaluation.during_training.reported`.
         """
         reporting.stage("evaluating")
         prepare_to_evaluate(self)

@@ -14,8 +14,8 @@ from rllib_minestudio.checkpoints import Checkpoint, Source
 from rllib_minestudio.errors import InvalidBatchError
 from rllib_minestudio.evaluation.policy_loading import load_module
 from rllib_minestudio.foundation.observations import IMAGE, ObservationPart, flattened, nested
+from rllib_minestudio.models.acting import RolloutSession
 from rllib_minestudio.models.policy import RecurrentRLModule
-from rllib_minestudio.models.rollout import RolloutSession
 
 
 class Policy:

@@ -26,10 +26,10 @@ from rllib_minestudio import checkpoints
 from rllib_minestudio.checkpoints import Checkpoint
 from rllib_minestudio.errors import InvalidBatchError, InvalidOptionsError
 from rllib_minestudio.foundation.observations import ObservationPart, keys_of, nested, parts_of
+from rllib_minestudio.models.acting import PolicyStep, RolloutSession, State, SteppingSession
 from rllib_minestudio.models.distributions import ActionDistribution
 from rllib_minestudio.models.fine_tuning import freeze
 from rllib_minestudio.models.policy_weights import policy_weights_problems
-from rllib_minestudio.models.rollout import PolicyStep, RolloutSession, State, SteppingSession
 from rllib_minestudio.models.strict_loading import load_strictly
 from rllib_minestudio.models.value_head import ValueHead
 

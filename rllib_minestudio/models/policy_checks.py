@@ -23,8 +23,8 @@ from torch import Tensor
 
 from rllib_minestudio.errors import PolicyContractError
 from rllib_minestudio.foundation.observations import flattened, nested
+from rllib_minestudio.models.acting import State
 from rllib_minestudio.models.policy import ACTION_DIST, LOGITS, VALUE, RecurrentRLModule
-from rllib_minestudio.models.rollout import State
 from rllib_minestudio.models.value_head import ValueHead
 
 TOLERANCE = 1e-4

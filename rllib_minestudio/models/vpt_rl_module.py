@@ -18,13 +18,13 @@ from rllib_minestudio.checkpoints import Checkpoint
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.foundation.buttons import NUM_BUTTONS
 from rllib_minestudio.foundation.observations import IMAGE, ObservationPart
+from rllib_minestudio.models.acting import Decision, State
 from rllib_minestudio.models.distributions import ActionDistribution, JointCategorical
 from rllib_minestudio.models.policy import LOGITS, MODULE_OPTIONS, VALUE, RecurrentRLModule
-from rllib_minestudio.models.rollout import Decision, State
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork, VPTState
+from rllib_minestudio.models.vpt.acting import InferenceSession
 from rllib_minestudio.models.vpt.config import is_published_size
 from rllib_minestudio.models.vpt.network import NUM_CAMERA
-from rllib_minestudio.models.vpt.rollout import InferenceSession
 from rllib_minestudio.models.vpt.weights import config_from_options, policy_part, weights_problems
 
 __all__ = ["LOGITS", "MODULE_OPTIONS", "VALUE", "VPTRLModule", "spaces_of"]
@@ -143,7 +143,7 @@ class VPTRLModule(RecurrentRLModule):
 
 
 class VPTRolloutSession:
-    """Adapts `InferenceSession` of `vpt/rollout.py` to `RolloutSession`."""
+    """Adapts `InferenceSession` of `vpt/acting.py` to `RolloutSession`."""
 
     def __init__(self, network: VPTNetwork, num_envs: int) -> None:
         self._session = InferenceSession(network, num_envs)

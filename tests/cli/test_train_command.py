@@ -12,8 +12,8 @@ import yaml
 
 from rllib_minestudio.checkpoints.record import read_record
 from rllib_minestudio.cli.main import BAD_INPUT, main
+from rllib_minestudio.evaluation.during_training import FOLDER
 from rllib_minestudio.evaluation.summary import Summary
-from rllib_minestudio.evaluation.training import FOLDER
 from tests.cli.tiny import TINY
 from tests.experiments.outputs.event_files import read_events
 from tests.processes import run_rllib

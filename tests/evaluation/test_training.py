@@ -10,8 +10,8 @@ import ray
 from ray.train._internal.storage import StorageContext
 
 from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.evaluation.during_training import FOLDER, _results_of, install
 from rllib_minestudio.evaluation.summary import Summary
-from rllib_minestudio.evaluation.training import FOLDER, _results_of, install
 from rllib_minestudio.recordings import find_recordings
 
 

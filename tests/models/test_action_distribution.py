@@ -12,7 +12,7 @@ from rllib_minestudio.models.distributions import (
     FactoredCategorical,
     JointCategorical,
 )
-from rllib_minestudio.models.vpt import VPTConfig, network, rollout
+from rllib_minestudio.models.vpt import VPTConfig, acting, network
 from rllib_minestudio.models.vpt.network import BUTTON_SIZES, CAMERA_SIZES, product_membership
 
 LARGEST_UNIFORM = 1 - 2**-53
@@ -295,7 +295,7 @@ def test_joint_heads_give_the_same_bits_as_functions_of_logits(normalised):
     uniform = torch.rand(4, 8, 2, dtype=torch.float64)
     drawn = distribution.sample(uniform)
     columns = {name: token.unsqueeze(-1) for name, token in drawn.actions.items()}
-    before = rollout.sample(logits, uniform=uniform)
+    before = acting.sample(logits, uniform=uniform)
     pairs = [
         (distribution.log_prob(drawn.actions), network.log_prob(logits, columns)),
         (distribution.entropy(), network.entropy(logits)),

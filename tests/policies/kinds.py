@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.algorithms.learner.batch import sequences_of
 from rllib_minestudio.algorithms.learner.forward import evaluate
-from rllib_minestudio.algorithms.learner.targets import Evaluation
+from rllib_minestudio.algorithms.learner.value_targets import Evaluation
 from rllib_minestudio.foundation.observations import flattened
 from rllib_minestudio.models.policy import RecurrentRLModule
 from tests.correctness.harness import Harness, config_of

@@ -26,7 +26,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from rllib_minestudio.algorithms.env_pool import env_worker
+from rllib_minestudio.algorithms.env_pool import process_main
 from rllib_minestudio.algorithms.env_pool.base import (
     EnvPool,
     Episode,
@@ -38,8 +38,8 @@ from rllib_minestudio.algorithms.env_pool.base import (
     StepInfos,
     copied,
 )
-from rllib_minestudio.algorithms.env_pool.env_process import EnvProcess, Reaper
-from rllib_minestudio.algorithms.env_pool.env_worker import Disconnected, map_observation
+from rllib_minestudio.algorithms.env_pool.process_handle import EnvProcess, Reaper
+from rllib_minestudio.algorithms.env_pool.process_main import Disconnected, map_observation
 from rllib_minestudio.algorithms.options import EnvPoolOptions
 from rllib_minestudio.errors import EnvPoolError
 from rllib_minestudio.foundation.episode_seeds import EpisodeCounts, NumberedEpisodes
@@ -409,14 +409,14 @@ class SupervisedEnv:
         self.infos = StepInfos()
         self.episodes.note_step()
         self._enter(State.STEPPING)
-        self._send(env_worker.STEP, action, self._context.infos is Infos.STEPS)
+        self._send(process_main.STEP, action, self._context.infos is Infos.STEPS)
 
     def close(self) -> None:
         """Ask the process to end."""
         if self._process is not None and self.state is not State.STARTING:
             self._enter(State.CLOSING, CLOSE_WITHIN_S)
             with contextlib.suppress(Disconnected):
-                self._process.send(env_worker.CLOSE)
+                self._process.send(process_main.CLOSE)
 
     def release(self, deadline: float) -> None:
         """End the process, if necessary by killing it after `deadline`, and free all resources."""
@@ -533,9 +533,9 @@ class SupervisedEnv:
         self._begins_anew = False
         self._enter(State.RESETTING)
         if self._context.episode_source is None:
-            self._send(env_worker.BEGIN, self.episodes.begin())
+            self._send(process_main.BEGIN, self.episodes.begin())
         else:
-            self._send(env_worker.RESET, *self._context.episode_source(self._index))
+            self._send(process_main.RESET, *self._context.episode_source(self._index))
 
     def _kill(self) -> None:
         """Kill the process, if there is one, and everything it has started."""
@@ -588,8 +588,8 @@ class SupervisedEnv:
 
 
 _HANDLERS: dict[str, Callable[..., None]] = {
-    env_worker.READY: SupervisedEnv._on_ready,
-    env_worker.BEGAN: SupervisedEnv._on_began,
-    env_worker.OUTCOME: SupervisedEnv._on_outcome,
-    env_worker.FAILED: SupervisedEnv._on_failed,
+    process_main.READY: SupervisedEnv._on_ready,
+    process_main.BEGAN: SupervisedEnv._on_began,
+    process_main.OUTCOME: SupervisedEnv._on_outcome,
+    process_main.FAILED: SupervisedEnv._on_failed,
 }

@@ -253,7 +253,7 @@ class Minibatch:
 
 @dataclass(frozen=True, eq=False)
 class TrainingBatch(Minibatch):
-    """A minibatch with its training targets (`targets.py`).
+    """A minibatch with its training targets (`value_targets.py`).
 
     Attributes:
         share: (B, T) float32, the weight of each step in the mean over its optimizer step: the same

@@ -19,7 +19,7 @@ from rllib_minestudio.algorithms.learner.batch import (
     end_to_end,
     stacked_states,
 )
-from rllib_minestudio.algorithms.learner.targets import Evaluation
+from rllib_minestudio.algorithms.learner.value_targets import Evaluation
 from rllib_minestudio.foundation.observations import nested
 from rllib_minestudio.models.policy import ACTION_DIST, FIRST, RecurrentRLModule
 

@@ -32,12 +32,12 @@ from rllib_minestudio.algorithms.learner.objective import (
 from rllib_minestudio.algorithms.learner.policy_learner import PolicyLearner, keep_freed_memory
 from rllib_minestudio.algorithms.learner.prior import Prior, build_prior, is_nowhere_else
 from rllib_minestudio.algorithms.learner.reward_scale import RewardScale
-from rllib_minestudio.algorithms.learner.targets import compute_targets, enter_value_targets
 from rllib_minestudio.algorithms.learner.training_pass import (
     IterationMetrics,
     Prepared,
     TrainingPass,
 )
+from rllib_minestudio.algorithms.learner.value_targets import compute_targets, enter_value_targets
 from rllib_minestudio.algorithms.options import LearningRate, PPOOptions
 from rllib_minestudio.algorithms.prior_latents import PriorWeights
 from rllib_minestudio.models.fine_tuning import WeightAverage

@@ -1,4 +1,4 @@
-"""The MineStudioPPO objective of one chunk, composed of the terms in `losses.py`.
+"""The MineStudioPPO objective of one chunk, composed of the terms in `loss_terms.py`.
 
 loss = policy + vf_coeff * value + kl_coeff * KL(pi || prior) - entropy_coeff * entropy
 """
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from rllib_minestudio.algorithms.learner import losses
+from rllib_minestudio.algorithms.learner import loss_terms
 from rllib_minestudio.algorithms.learner.batch import Tensors, TrainingBatch
 from rllib_minestudio.algorithms.options import PPOOptions
 from rllib_minestudio.models.distributions import ActionDistribution
@@ -46,7 +46,7 @@ def objective(
         coefficients: The coefficients of this iteration.
         options: The options that do not change during training.
     """
-    policy = losses.policy_loss(
+    policy = loss_terms.policy_loss(
         distribution.log_prob(batch.action),
         batch.proximal_logp,
         batch.advantage,
@@ -56,8 +56,8 @@ def objective(
         log_ratio_clamp=options.log_ratio_clamp,
     )
     value_target = value_head.normalize(batch.value_target)
-    value_loss = losses.value_loss(value, value_target, batch.share)
-    entropy = losses.shared_mean(distribution.entropy(), batch.share)
+    value_loss = loss_terms.value_loss(value, value_target, batch.share)
+    entropy = loss_terms.shared_mean(distribution.entropy(), batch.share)
     loss = coefficients.policy * policy.loss + options.vf_coeff * value_loss
     if coefficients.entropy:
         loss = loss - coefficients.entropy * entropy
@@ -70,7 +70,7 @@ def objective(
     }
     if divergence is not None:
         assert batch.kl_share is not None
-        parts["kl_to_prior"] = losses.shared_mean(divergence(distribution), batch.kl_share)
+        parts["kl_to_prior"] = loss_terms.shared_mean(divergence(distribution), batch.kl_share)
         loss = loss + coefficients.kl * parts["kl_to_prior"]
     return Objective(loss, {name: part.detach() for name, part in parts.items()})
 

@@ -26,7 +26,7 @@ from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 from torch import Tensor
 
 from rllib_minestudio.algorithms import reporting
-from rllib_minestudio.algorithms.learner import losses
+from rllib_minestudio.algorithms.learner import loss_terms
 from rllib_minestudio.algorithms.learner.batch import (
     MinibatchStream,
     SequenceBatch,
@@ -39,7 +39,7 @@ from rllib_minestudio.algorithms.learner.batch import (
 from rllib_minestudio.algorithms.learner.forward import forward
 from rllib_minestudio.algorithms.learner.gradient_step import GradientStep, Peers
 from rllib_minestudio.algorithms.learner.imitation import BehaviourCloning
-from rllib_minestudio.algorithms.learner.targets import Targets
+from rllib_minestudio.algorithms.learner.value_targets import Targets
 from rllib_minestudio.algorithms.options import PPOOptions
 from rllib_minestudio.foundation.episode_seeds import derived_seed
 
@@ -206,20 +206,20 @@ class TrainingPass:
     ) -> None:
         """Take one optimizer step on the mean gradient over its sequences."""
         count = len(step.minibatches)
-        losses: list[Tensor] = []
+        loss_terms: list[Tensor] = []
         for i in range(count):
             if self._cloning is not None:
                 with self._synchronised(False):
                     parts = self._cloning.accumulate(self._module, 1.0 / count)
-                losses += parts.values()
+                loss_terms += parts.values()
                 collected.add({name: part / count for name, part in parts.items()})
             self._minibatches.add()
             # A local name would keep the minibatch in memory while the next one is prepared.
-            losses += self._accumulate(
+            loss_terms += self._accumulate(
                 next(minibatches), learn, collected, synchronise=i == count - 1
             )
         taken = self._gradient_step.step(
-            loss=torch.stack(losses).sum(), minibatches=count * self._peers.count
+            loss=torch.stack(loss_terms).sum(), minibatches=count * self._peers.count
         )
         collected.finish_step(
             taken=taken.taken, gradient_norm=taken.gradient_norm, minibatches=count
@@ -245,7 +245,7 @@ class TrainingPass:
         Returns:
             The chunks' losses, without gradient.
         """
-        losses: list[Tensor] = []
+        loss_terms: list[Tensor] = []
         state = minibatch.state_in
         chunks = list(minibatch.chunks(self._options.context_length))
         for i, chunk in enumerate(chunks):
@@ -253,9 +253,9 @@ class TrainingPass:
                 outputs = forward(self._module, chunk.obs, chunk.first, state)
                 loss = learn(chunk, outputs)
             state = {name: tensor.detach() for name, tensor in outputs[Columns.STATE_OUT].items()}
-            losses.append(loss)
+            loss_terms.append(loss)
             collected.add({"total_loss": loss})
-        return losses
+        return loss_terms
 
     def _synchronised(self, synchronise: bool) -> AbstractContextManager[None]:
         """Return a context in which backward averages gradients over the learners, or does not."""
@@ -399,11 +399,11 @@ class IterationMetrics:
             ("value_target", targets.value_target_bt),
             ("importance_weight", targets.weight_bt),
         ):
-            _, mean, variance = losses.moments(tensor, usable, total=total)
+            _, mean, variance = loss_terms.moments(tensor, usable, total=total)
             self.scalars[f"{name}_mean"] = float(mean)
             self.scalars[f"{name}_std"] = float(variance.sqrt())
         self.scalars["explained_variance"] = float(
-            losses.explained_variance(
+            loss_terms.explained_variance(
                 targets.value_bt, targets.value_target_bt, usable, total=total
             )
         )

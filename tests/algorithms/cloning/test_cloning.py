@@ -23,8 +23,8 @@ from rllib_minestudio.demonstrations import (
     windows,
 )
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError
+from rllib_minestudio.evaluation.during_training import FOLDER
 from rllib_minestudio.evaluation.summary import Summary
-from rllib_minestudio.evaluation.training import FOLDER
 from rllib_minestudio.models.vpt.network import log_prob
 from rllib_minestudio.recordings import EpisodeWriter, find_recordings
 from rllib_minestudio.recordings.video import VideoOptions

@@ -11,7 +11,7 @@ import torch
 
 from rllib_minestudio.algorithms.fragment import FragmentBuilder
 from rllib_minestudio.algorithms.learner.batch import sequences_of
-from rllib_minestudio.algorithms.learner.targets import Evaluation, compute_targets
+from rllib_minestudio.algorithms.learner.value_targets import Evaluation, compute_targets
 from rllib_minestudio.foundation.observations import ObservationPart
 
 STEPS = 4

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from rllib_minestudio.algorithms.learner.gradient_step import single_learner
-from rllib_minestudio.algorithms.learner.targets import Targets, enter_value_targets
+from rllib_minestudio.algorithms.learner.value_targets import Targets, enter_value_targets
 from rllib_minestudio.algorithms.options import PPOOptions
 from rllib_minestudio.models.value_head import DECAY, RunningStatistics
 

@@ -9,7 +9,7 @@ import ray
 
 from rllib_minestudio.algorithms.fragment import RunnerProgress
 from rllib_minestudio.algorithms.options import ReplayBufferOptions
-from rllib_minestudio.algorithms.training_loop.experience import LocalExperience
+from rllib_minestudio.algorithms.training_loop.fragment_source import LocalExperience
 from rllib_minestudio.algorithms.training_loop.rollout_requests import RolloutStarts
 from tests.algorithms.learner.test_loading import Owner, make_fragment, wait_until_lost
 

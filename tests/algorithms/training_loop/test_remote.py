@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from rllib_minestudio.algorithms.training_loop.experience import LOOK_EVERY, MUCH, Lead, Waste
+from rllib_minestudio.algorithms.training_loop.fragment_source import LOOK_EVERY, MUCH, Lead, Waste
 from rllib_minestudio.algorithms.training_loop.replay_buffer import BufferCounts
 from tests.algorithms.actors import kill, process_of
 

@@ -8,6 +8,7 @@ import torch
 
 from rllib_minestudio.foundation.buttons import BUTTON_GROUPS, NUM_BUTTONS
 from rllib_minestudio.models.vpt import VPTConfig
+from rllib_minestudio.models.vpt.acting import sample
 from rllib_minestudio.models.vpt.network import (
     BUTTON_SIZES,
     entropy,
@@ -16,7 +17,6 @@ from rllib_minestudio.models.vpt.network import (
     make_action_heads,
     product_membership,
 )
-from rllib_minestudio.models.vpt.rollout import sample
 
 
 def _logits(buttons: list[float], camera: list[float]) -> dict[str, torch.Tensor]:

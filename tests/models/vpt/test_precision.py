@@ -13,8 +13,8 @@ from rllib_minestudio.algorithms.env_runner import MineStudioEnvRunner
 from rllib_minestudio.models.float_precision import DTYPES, advise, arithmetic, set_arithmetic
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt import network as network_module
+from rllib_minestudio.models.vpt.acting import InferenceSession
 from rllib_minestudio.models.vpt.config import PRECISIONS
-from rllib_minestudio.models.vpt.rollout import InferenceSession
 from tests.algorithms.toy_envs import AttackOnRed, tiny_model
 from tests.correctness.harness import config_of
 

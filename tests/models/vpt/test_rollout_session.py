@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from torch.optim.optimizer import _global_optimizer_post_hooks
 
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
+from rllib_minestudio.models.vpt.acting import InferenceSession, sample
 from rllib_minestudio.models.vpt.network import log_prob
-from rllib_minestudio.models.vpt.rollout import InferenceSession, sample
 from tests.models.value_statistics import take_in
 
 TIME = 14

@@ -18,7 +18,7 @@ import cloudpickle
 import gymnasium as gym
 
 from rllib_minestudio.algorithms.env_pool import reaper
-from rllib_minestudio.algorithms.env_pool.env_worker import (
+from rllib_minestudio.algorithms.env_pool.process_main import (
     Channel,
     Disconnected,
     read_file,
@@ -34,7 +34,7 @@ END_WITHIN_S = 1.0
 # With the parent's module path, so that everything the parent can import can be unpickled.
 _BOOTSTRAP = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    f"from {__package__}.env_worker import main; main(*map(int, sys.argv[2:]))"
+    f"from {__package__}.process_main import main; main(*map(int, sys.argv[2:]))"
 )
 
 _logger = logging.getLogger(__name__)
@@ -136,7 +136,7 @@ class EnvProcess:
             self._selector = None
 
     def send(self, *message: Any) -> None:
-        """Send a message (see `env_worker.py`).
+        """Send a message (see `process_main.py`).
 
         Raises:
             Disconnected: If the process has ended.

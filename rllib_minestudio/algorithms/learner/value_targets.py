@@ -21,7 +21,7 @@ from torch import Tensor
 from rllib_minestudio.algorithms.learner.batch import SequenceBatch
 from rllib_minestudio.algorithms.learner.gae import Advantages, compute_gae
 from rllib_minestudio.algorithms.learner.gradient_step import AllReduce, single_learner
-from rllib_minestudio.algorithms.learner.losses import (
+from rllib_minestudio.algorithms.learner.loss_terms import (
     importance_weight,
     moments,
     normalise_advantage,
