@@ -55,7 +55,7 @@ FORBIDDEN = {
     "models": from_layer("algorithms"),
     **{
         f"models/{file}.py": ["ray", "gymnasium", f"{OURS}.env", f"{OURS}.models.vpt"]
-        for file in (*("distributions", "fine_tuning", "rollout", "strict_loading", "value_head"),)
+        for file in (*("distributions", "fine_tuning", "acting", "strict_loading", "value_head"),)
     },
     "models/conv_gru": ["ray", "gymnasium", f"{OURS}.env"],
     "models/kernels": ["ray", "gymnasium", f"{OURS}.env", f"{OURS}.models.vpt"],

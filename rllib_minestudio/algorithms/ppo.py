@@ -339,7 +339,8 @@ class PolicyAccess(Algorithm):
         Without `evaluation_interval`, the first call builds the env runners and keeps them.
 
         Returns:
-            RLlib's result; `env_runners` holds the metrics of `evaluation.during_training.reported`.
+            RLlib's result; `env_runners` holds the metrics of
+            `evaluation.during_training.reported`.
         """
         reporting.stage("evaluating")
         prepare_to_evaluate(self)

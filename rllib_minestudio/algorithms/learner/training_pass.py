@@ -206,20 +206,20 @@ class TrainingPass:
     ) -> None:
         """Take one optimizer step on the mean gradient over its sequences."""
         count = len(step.minibatches)
-        loss_terms: list[Tensor] = []
+        losses: list[Tensor] = []
         for i in range(count):
             if self._cloning is not None:
                 with self._synchronised(False):
                     parts = self._cloning.accumulate(self._module, 1.0 / count)
-                loss_terms += parts.values()
+                losses += parts.values()
                 collected.add({name: part / count for name, part in parts.items()})
             self._minibatches.add()
             # A local name would keep the minibatch in memory while the next one is prepared.
-            loss_terms += self._accumulate(
+            losses += self._accumulate(
                 next(minibatches), learn, collected, synchronise=i == count - 1
             )
         taken = self._gradient_step.step(
-            loss=torch.stack(loss_terms).sum(), minibatches=count * self._peers.count
+            loss=torch.stack(losses).sum(), minibatches=count * self._peers.count
         )
         collected.finish_step(
             taken=taken.taken, gradient_norm=taken.gradient_norm, minibatches=count
@@ -245,7 +245,7 @@ class TrainingPass:
         Returns:
             The chunks' losses, without gradient.
         """
-        loss_terms: list[Tensor] = []
+        losses: list[Tensor] = []
         state = minibatch.state_in
         chunks = list(minibatch.chunks(self._options.context_length))
         for i, chunk in enumerate(chunks):
@@ -253,9 +253,9 @@ class TrainingPass:
                 outputs = forward(self._module, chunk.obs, chunk.first, state)
                 loss = learn(chunk, outputs)
             state = {name: tensor.detach() for name, tensor in outputs[Columns.STATE_OUT].items()}
-            loss_terms.append(loss)
+            losses.append(loss)
             collected.add({"total_loss": loss})
-        return loss_terms
+        return losses
 
     def _synchronised(self, synchronise: bool) -> AbstractContextManager[None]:
         """Return a context in which backward averages gradients over the learners, or does not."""
