@@ -9,9 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import gymnasium as gym
-
-from rllib_minestudio.algorithms import MineStudioPPOConfig
 from rllib_minestudio.checkpoints.lookup import EXPERIMENT_SUFFIXES
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
 from rllib_minestudio.evaluation.evaluation_options import (
@@ -19,16 +16,14 @@ from rllib_minestudio.evaluation.evaluation_options import (
     SUMMARY_FILE,
     EvaluationOptions,
 )
-from rllib_minestudio.evaluation.policy_loading import LoadedPolicy, playing_config, weights_digest
-from rllib_minestudio.experiments.environment import make_env
 from rllib_minestudio.experiments.experiment_file import load_experiments, make_importable
-from rllib_minestudio.experiments.plan import make_plan
 from rllib_minestudio.foundation.console import counted, phase, stderr, stdout
 from rllib_minestudio.foundation.files import write_probe
 from rllib_minestudio.foundation.options import Flag, like, option, option_group
 from rllib_minestudio.foundation.recording_options import AUTO, RecordingForm
 
 if TYPE_CHECKING:
+    import gymnasium as gym
     from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
     from rllib_minestudio.algorithms import MineStudioPPOConfig
@@ -418,7 +413,8 @@ def _report(
     return 1 if problems else 0
 
 
-# the untrained policy of an experiment file, with the weights that training would start from
+# ------------------------------------------------------- the untrained policy of an experiment file
+# It has the weights that training would start from.
 
 
 def load_starting_policy(path: Path, overrides: Sequence[str] = ()) -> LoadedPolicy:
@@ -432,6 +428,13 @@ def load_starting_policy(path: Path, overrides: Sequence[str] = ()) -> LoadedPol
         InvalidOptionsError: The file contains several experiments, a search, or wrong options.
         ExperimentFileError: The file is missing or not readable.
     """
+    from rllib_minestudio.evaluation.policy_loading import (
+        LoadedPolicy,
+        playing_config,
+        weights_digest,
+    )
+    from rllib_minestudio.experiments.plan import make_plan
+
     experiments = load_experiments(path, overrides)
     plans = [make_plan(experiment) for experiment in experiments]
     if len(plans) != 1 or plans[0].searched:
@@ -450,6 +453,8 @@ def load_starting_policy(path: Path, overrides: Sequence[str] = ()) -> LoadedPol
 
 def _spaces_of_env(config: MineStudioPPOConfig) -> dict[str, gym.Space]:
     """Build the environment to get its spaces."""
+    from rllib_minestudio.experiments.environment import make_env
+
     env = make_env(config)
     try:
         return {"observation_space": env.observation_space, "action_space": env.action_space}
