@@ -24,13 +24,22 @@ EPISODES, STEPS, SIZE = 3, 30, (128, 72)
 SEEK_AND_READ = """
 const [number, time, done] = arguments;
 const video = document.querySelectorAll("video")[number];
-video.addEventListener("seeked", () => {
+const read = () => {
     const canvas = document.createElement("canvas");
     [canvas.width, canvas.height] = [video.videoWidth, video.videoHeight];
     const picture = canvas.getContext("2d");
     picture.drawImage(video, 0, 0);
     done(Array.from(picture.getImageData(0, 0, canvas.width, canvas.height).data));
-}, {once: true});
+};
+// On a busy machine the picture comes some time after the event: wait until it has been presented.
+let isPresented = false, isThere = false;
+const look = () => { if (isPresented && isThere) read(); };
+video.addEventListener("seeked", () => { isThere = true; look(); }, {once: true});
+const present = (_, frame) => {
+    isPresented = Math.abs(frame.mediaTime + 0.5 / 20 - time) < 0.5 / 20;
+    if (isPresented) look(); else video.requestVideoFrameCallback(present);
+};
+video.requestVideoFrameCallback(present);
 video.currentTime = time;
 """
 
