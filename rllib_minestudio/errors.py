@@ -93,6 +93,25 @@ class RecordingError(MineStudioError):
     """A recording cannot be written or read."""
 
 
+class FolderInUseError(MineStudioError):
+    """Another process writes to a folder.
+
+    Args:
+        folder: The folder.
+        holder: The process, in words.
+    """
+
+    def __init__(self, folder: object, holder: str) -> None:
+        super().__init__(
+            f"{str(folder)!r} is in use by {holder or 'another process'}: wait until that has "
+            "ended, or choose another folder."
+        )
+        self._arguments = (folder, holder)
+
+    def __reduce__(self) -> tuple[type["FolderInUseError"], tuple[object, str]]:
+        return type(self), self._arguments
+
+
 class NonFiniteWeightsError(MineStudioError):
     """Weights or optimizer moments are NaN or infinite and must be neither saved nor published."""
 

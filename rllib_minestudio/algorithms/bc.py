@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from ray.rllib.utils.metrics import (
 )
 
 from rllib_minestudio.algorithms import reporting
-from rllib_minestudio.algorithms.demonstration_data import DemonstrationData
+from rllib_minestudio.algorithms.demonstration_data import DemonstrationData, split
 from rllib_minestudio.algorithms.env_runner import ENV_NAME
 from rllib_minestudio.algorithms.learner.imitation import MineStudioBCLearner
 from rllib_minestudio.algorithms.options import CloningOptions, CloningTraining
@@ -31,10 +32,11 @@ from rllib_minestudio.algorithms.policy_config import (
     env_problems,
     model_problems,
     range_problems,
+    recorded_parts_problems,
 )
 from rllib_minestudio.algorithms.rllib_settings import refused_by_cloning
 from rllib_minestudio.algorithms.saving import check_if_local, save_with_record
-from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.errors import InvalidOptionsError, RecordingError
 from rllib_minestudio.foundation.options import broken_rule, takes
 
 
@@ -119,13 +121,14 @@ class MineStudioBCConfig(PolicyAlgorithmConfig, EvaluatedConfig, BCConfig, Cloni
 
 def problems_of(config: MineStudioBCConfig) -> list[str]:
     """Return all problems of a config, one sentence each."""
-    return [
+    problems = [
         *_number_problems(config),
         *_data_problems(config),
         *_memory_problems(config),
         *model_problems(config),
         *_evaluation_problems(config),
     ]
+    return problems or _recording_problems(config)
 
 
 def _number_problems(config: MineStudioBCConfig) -> list[str]:
@@ -158,6 +161,17 @@ def _data_problems(config: MineStudioBCConfig) -> list[str]:
         for folder in folders
         if not Path(folder).is_dir()
     ]
+
+
+def _recording_problems(config: MineStudioBCConfig) -> list[str]:
+    """Return why the recordings cannot be cloned from, before Ray reads them."""
+    if config.in_evaluation:
+        return []
+    try:
+        parts = split(config.input_, config.validation_fraction, config.seed or 0)
+    except RecordingError as error:
+        return [f"input_ is {config.input_!r}: {error}"]
+    return [f"input_: {problem}" for problem in recorded_parts_problems(config, chain(*parts))]
 
 
 def _memory_problems(config: MineStudioBCConfig) -> list[str]:

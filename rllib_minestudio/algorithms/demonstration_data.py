@@ -24,6 +24,7 @@ from rllib_minestudio.algorithms.policy_config import recorded_parts_problems
 from rllib_minestudio.demonstrations import (
     Window,
     WindowOptions,
+    contents,
     find_episodes,
     open_episode,
     shuffled,
@@ -33,12 +34,13 @@ from rllib_minestudio.demonstrations import (
     windows,
 )
 from rllib_minestudio.errors import RecordingError
+from rllib_minestudio.foundation.console import counted
 
 Batch = dict[str, NDArray]
 """The fields of `demonstrations.Window`, each with a leading axis of windows."""
 
-_PLACE = "<episode, last>"
-"""Column with the number of a window's episode, and whether the window is its last."""
+_PLACE = "<place>"
+"""Column with a window's episode, its number in the episode, and whether it is the last."""
 _READ_AHEAD = 2
 """Windows that Ray Data prefetches from the object store."""
 _SCHEDULING_PAUSE_S = 0.02
@@ -178,12 +180,17 @@ def split(folder: str | list[str], fraction: float, seed: int) -> tuple[list[str
     """
     folders = [folder] if isinstance(folder, str) else folder
     found = [str(path.resolve()) for folder in folders for path in find_episodes(folder)]
+    if not found:
+        raise RecordingError(
+            f"{' and '.join(map(contents, folders))}. What can be read are the episodes of `rllib "
+            "record`, and those of MineStudio's MineGenerator."
+        )
     held_out = max(1, round(fraction * len(found))) if fraction else 0
     if len(found) <= held_out:
         raise RecordingError(
-            f"{', '.join(map(repr, folders))}: {len(found)} recordings, of which {held_out} are to "
-            f"be held out (validation_fraction={fraction}); that leaves none to learn from. "
-            "Record some with `rllib record`."
+            f"{', '.join(map(repr, folders))}: {counted(len(found), 'recording')}, of which "
+            f"{held_out} would be held out (validation_fraction={fraction}); that leaves none to "
+            "learn from. Record more with `rllib record`, or set validation_fraction to 0."
         )
     order = np.random.default_rng(seed).permutation(len(found))
     return [found[i] for i in order[held_out:]], [found[i] for i in sorted(order[:held_out])]
@@ -216,8 +223,8 @@ def _read(items: Any, options: WindowOptions, readers: int) -> Any:
         for folder in folders["item"]:
             episode = open_episode(folder)
             number = _number(folder)
-            for window, last in _telling_the_last(windows(episode, options)):
-                yield {**stack([window]), _PLACE: np.array([[number, last]])}
+            for i, (window, last) in enumerate(_telling_the_last(windows(episode, options))):
+                yield {**stack([window]), _PLACE: np.array([[number, i, last]])}
 
     return items.map_batches(
         decode, batch_size=1, num_cpus=0, compute=ray.data.TaskPoolStrategy(readers)

@@ -66,7 +66,7 @@ from rllib_minestudio.algorithms.training_loop.rollout_requests import (
     RolloutStarts,
     trial_number,
 )
-from rllib_minestudio.demonstrations import find_episodes, open_episode
+from rllib_minestudio.demonstrations import contents, find_episodes, open_episode
 from rllib_minestudio.errors import FragmentsLostError, InvalidOptionsError, RecordingError
 from rllib_minestudio.foundation.options import broken_rule, takes
 from rllib_minestudio.foundation.processes import share_cores
@@ -172,13 +172,18 @@ class MineStudioPPOConfig(PolicyAlgorithmConfig, EvaluatedConfig, PPOOptions):
 
 
 def problems_of(config: MineStudioPPOConfig) -> list[str]:
-    """Return all problems of a config, one sentence each."""
-    problems = [
-        *range_problems(config),
+    """Return all problems of a config, one sentence each.
+
+    An evaluation's copy of a config fills no buffer and trains nothing: only what it plays, and in
+    what, is checked.
+    """
+    problems = [*range_problems(config), *env_problems(config.env, config.env_config)]
+    if config.in_evaluation:
+        return [*problems, *model_problems(config)]
+    problems += [
         *_recordings_problems(config.behaviour_cloning.get("recordings")),
         *_contradictions(config),
         *model_problems(config, prior=config.prior, ema_decay=config.ema_decay),
-        *env_problems(config.env, config.env_config),
     ]
     return problems or [*_size_problems(config), *_missing_parts(config)]
 
@@ -200,8 +205,8 @@ def _recordings_problems(folder: Any) -> list[str]:
         return [f"behaviour_cloning.recordings is {folder!r}: {error}"]
     if steps == 0:
         return [
-            f"behaviour_cloning.recordings is {folder!r}, where there is no recorded episode: "
-            "give the folder that `rllib record` wrote, or leave it out."
+            f"behaviour_cloning.recordings: {contents(folder)}. Give the folder that `rllib "
+            "record` wrote, or leave it out."
         ]
     return []
 

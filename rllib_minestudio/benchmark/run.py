@@ -54,7 +54,7 @@ from rllib_minestudio.experiments.evaluate_checkpoint import overridden
 from rllib_minestudio.experiments.ray_session import compile_kernels
 from rllib_minestudio.foundation.console import clock, counted, phase, stderr, stdout
 from rllib_minestudio.foundation.episode_info import POV
-from rllib_minestudio.foundation.files import read_json, write_whole
+from rllib_minestudio.foundation.files import read_json, sole_use, write_whole
 from rllib_minestudio.foundation.provenance import code_identity, versions
 from rllib_minestudio.foundation.recording_options import OBSERVATION
 from rllib_minestudio.recordings.layout import VIDEO_FILE
@@ -71,11 +71,17 @@ def run_benchmark(request: BenchmarkRequest) -> BenchmarkResults:
 
     Raises:
         MineStudioError: The request is invalid, or results cannot be written.
+        FolderInUseError: Another process plays a benchmark into the folder.
         KeyboardInterrupt: The user interrupted the run; completed tasks are kept.
     """
     ray_session.set_environment()
     ray_session.quieten(request.verbose)
     plan = make_plan(request)
+    with sole_use(plan.folder):
+        return _run(plan)
+
+
+def _run(plan: BenchmarkPlan) -> BenchmarkResults:
     kept = {planned.task.name: _kept_result(plan, planned) for planned in plan.tasks}
     progress = BenchmarkProgress(plan, {name for name, found in kept.items() if found is not None})
     if progress.left and plan.engine == VOXEL:

@@ -7,6 +7,7 @@ can arrange in parallel lanes.
 from rllib_minestudio.demonstrations.windows import (
     Window,
     WindowOptions,
+    contents,
     find_episodes,
     open_episode,
     shuffled,
@@ -20,6 +21,7 @@ from rllib_minestudio.demonstrations.windows import (
 __all__ = [
     "Window",
     "WindowOptions",
+    "contents",
     "find_episodes",
     "open_episode",
     "shuffled",

@@ -38,7 +38,7 @@ from rllib_minestudio.env.recorder import (
 )
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError
 from rllib_minestudio.foundation.agent_names import AGENTS, HUNTER, TOOLMAKERS
-from rllib_minestudio.foundation.files import read_json, write_whole
+from rllib_minestudio.foundation.files import read_json, sole_use, write_whole
 from rllib_minestudio.foundation.options import broken_rule, not_a_choice
 from rllib_minestudio.foundation.processes import die_with
 from rllib_minestudio.foundation.values import plain
@@ -153,6 +153,7 @@ def record(
     Raises:
         InvalidOptionsError: The order is invalid, or the folder holds other demonstrations.
         RecordingError: An episode cannot be written, or a process died. Finished episodes are kept.
+        FolderInUseError: Another process records to the folder.
     """
     _check(order)
     indices = missing(order, folder, episodes)
@@ -162,6 +163,13 @@ def record(
         raise RecordingError(f"{str(folder)!r} cannot be written: {error.strerror}.") from error
     if not indices:
         return
+    with sole_use(folder):
+        yield from _record(order, folder, indices, workers)
+
+
+def _record(
+    order: RecordingOrder, folder: Path, indices: list[int], workers: int
+) -> Iterator[Recorded]:
     # Not forked, because the parent may have threads of Ray or torch.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(

@@ -7,7 +7,7 @@ window, so windows can be shuffled and distributed among learners.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import compress, islice
@@ -247,21 +247,28 @@ def _check_overlay(recording: RecordedEpisode) -> None:
 # long an episode is. One episode per lane has to be in memory.
 
 
-def whole_episodes(windows: Iterable[tuple[Hashable, bool, Item]]) -> Iterator[list[Item]]:
-    """Group windows by episode; windows of different episodes may be interleaved.
+def whole_episodes(
+    windows: Iterable[tuple[Hashable, int, bool, Item]],
+) -> Iterator[list[Item]]:
+    """Group windows by episode, whatever their order: on a busy machine, Ray Data keeps none.
 
     Args:
-        windows: Tuples of the episode's key, whether the window is its last one, and the window;
-            those of one episode are in order.
+        windows: Tuples of the episode's key, the window's number in it, whether it is the last
+            one, and the window.
 
     Yields:
-        All windows of an episode, once the last one has arrived.
+        All windows of an episode, in order, once all of them have arrived.
     """
-    arriving: dict[Hashable, list[Item]] = {}
-    for episode, last, window in windows:
-        arriving.setdefault(episode, []).append(window)
+    arriving: dict[Hashable, dict[int, Item]] = {}
+    counts: dict[Hashable, int] = {}
+    for episode, number, last, window in windows:
+        parts = arriving.setdefault(episode, {})
+        parts[number] = window
         if last:
-            yield arriving.pop(episode)
+            counts[episode] = number + 1
+        if len(parts) == counts.get(episode):
+            del arriving[episode], counts[episode]
+            yield [parts[i] for i in range(len(parts))]
 
 
 def side_by_side(
@@ -342,6 +349,30 @@ def find_episodes(folder: str | Path) -> list[Path]:
         if not any(part.startswith(".") for part in path.relative_to(folder).parts)
     ]
     return ours + theirs
+
+
+_OTHER_FORMATS = {
+    ".jsonl": "contractor recordings as OpenAI published them",
+    ".mdb": "an LMDB dataset of MineStudio's",
+    ".lmdb": "an LMDB dataset of MineStudio's",
+}
+"""Suffix -> what a folder with such files probably holds."""
+_MOST_FILES = 10_000
+_MOST_SUFFIXES = 4
+
+
+def contents(folder: str | Path) -> str:
+    """Return in words what a folder without a recorded episode holds instead."""
+    files = (path for path in Path(folder).rglob("*") if path.is_file())
+    counts = Counter(path.suffix.lower() for path in islice(files, _MOST_FILES))
+    if not counts:
+        return f"{str(folder)!r} holds no files"
+    found = ", ".join(
+        f"{count:,} {suffix or 'other'}" for suffix, count in counts.most_common(_MOST_SUFFIXES)
+    )
+    known = [name for suffix, name in _OTHER_FORMATS.items() if counts[suffix]]
+    guess = f", perhaps {known[0]}, which is not read" if known else ""
+    return f"{str(folder)!r} holds no recorded episode (files: {found}{guess})"
 
 
 def open_episode(path: str | Path) -> RecordedEpisode:

@@ -92,6 +92,7 @@ class MineStudioEnv(gym.Env[Obs, Any]):
         self._last_info: Info = {}
         self._needs_rebuild = False
         self._closed = False
+        self._has_begun = False
         self._failures = engine_failures(pauses=self.options.engine == MINECRAFT)
 
     @staticmethod
@@ -151,7 +152,9 @@ class MineStudioEnv(gym.Env[Obs, Any]):
 
         Raises:
             EngineError: If the engine still fails after several rebuilds in a row.
+            gymnasium.error.ClosedEnvironmentError: If the environment is closed.
         """
+        self._require_open()
         wanted = (options or {}).get(EPISODE_SEED) if seed is None else seed
         if wanted is None and self._np_random is None:
             entropy = (self.options.seed, self.options.worker_index, self.options.vector_index)
@@ -163,6 +166,7 @@ class MineStudioEnv(gym.Env[Obs, Any]):
                     self._rebuild()
                 self.sim.np_random = self.np_random
                 obs, info = self.sim.reset(hard=seed is not None)
+                self._has_begun = True
                 return self._pass_on(obs, info)
             except Exception as error:
                 self._note_failure(error)
@@ -172,7 +176,12 @@ class MineStudioEnv(gym.Env[Obs, Any]):
 
         Raises:
             InvalidActionError: If the action is not in the action space.
+            gymnasium.error.ResetNeeded: If there is no episode, or the engine has failed.
+            gymnasium.error.ClosedEnvironmentError: If the environment is closed.
         """
+        self._require_open()
+        if not self._has_begun:
+            raise gym.error.ResetNeeded("No episode has begun: call reset() before step().")
         env_action = self.sim.to_env_action(action)
         if self._needs_rebuild:
             raise gym.error.ResetNeeded("The engine has failed; call reset() before step().")
@@ -203,6 +212,10 @@ class MineStudioEnv(gym.Env[Obs, Any]):
         if not self._closed:
             self._closed = True
             self.sim.close()
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise gym.error.ClosedEnvironmentError("The environment is closed: build another one.")
 
     def _build(self, callbacks: Sequence[Any]) -> MinecraftSim:
         return MinecraftSim(self.options, callbacks, np.random.default_rng(self.options.seed))

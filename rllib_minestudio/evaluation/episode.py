@@ -13,6 +13,10 @@ YES = "yes"
 
 LARGEST_SEED = 2**31 - 1
 """Largest seed of an evaluation."""
+LONGEST_EPISODE = 12_000
+"""Steps after which whatever plays whole episodes truncates them, unless told otherwise. These are
+ten minutes of game time, as in MineStudio's evaluations of VPT; some tasks have no end of their
+own."""
 OUTCOMES = SUCCESS, FAILURE = "success", "failure"
 """Outcomes by which recordings are kept."""
 

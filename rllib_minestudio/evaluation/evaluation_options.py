@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.evaluation.episode import LARGEST_SEED, OUTCOMES
+from rllib_minestudio.evaluation.episode import LARGEST_SEED, LONGEST_EPISODE, OUTCOMES
 from rllib_minestudio.foundation.options import (
     MANY,
     Flag,
@@ -67,9 +67,10 @@ class EvaluationOptions:
         False,
         "Take the most probable actions instead of sampling, which VPT is not trained for.",
     )
-    max_steps: int | None = option(
-        None,
-        "Steps after which an episode is truncated; without it, the task's.",
+    max_steps: int = option(
+        LONGEST_EPISODE,
+        "Steps after which an episode is truncated if its task has not ended it before; 12,000 are "
+        "ten minutes of game time.",
         least=1,
         most=10**9,
     )

@@ -36,7 +36,7 @@ from rllib_minestudio.evaluation.agent_runner import (
     AgentOrder,
     require_gpu,
 )
-from rllib_minestudio.evaluation.episode import STATUS, EvaluatedEpisode
+from rllib_minestudio.evaluation.episode import LONGEST_EPISODE, STATUS, EvaluatedEpisode
 from rllib_minestudio.evaluation.evaluate import environment_identity, generated_identity
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
 from rllib_minestudio.evaluation.filters import EpisodeFilter
@@ -61,7 +61,7 @@ class MineGenerator:
         agent_generator: Callable[..., Any] | str | None = None,
         checkpoint: str | None = None,
         env_config: Mapping[str, Any] | None = None,
-        num_max_steps: int | None = None,
+        num_max_steps: int = LONGEST_EPISODE,
         num_episodes: int = 1,
         tmpdir: str | None = None,
         image_media: str = "h264",

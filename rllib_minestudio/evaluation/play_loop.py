@@ -1,11 +1,13 @@
 """A loop that plays whole episodes in one environment, with a scripted agent or a policy."""
 
+import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
 import gymnasium as gym
 
 from rllib_minestudio.env.agents.scripted import Agent
+from rllib_minestudio.evaluation.episode import LONGEST_EPISODE
 
 
 class ActionChooser(Protocol):
@@ -40,7 +42,11 @@ def play_episodes(
     episodes: int,
     seed: int | None = None,
     on_action: Callable[[Any, float], None] | None = None,
+    on_step: Callable[[int, int], None] | None = None,
     on_episode: Callable[[int, float], None] | None = None,
+    *,
+    max_steps: int = LONGEST_EPISODE,
+    max_seconds: float | None = None,
 ) -> list[float]:
     """Play episodes from start to end, one after the other.
 
@@ -51,23 +57,33 @@ def play_episodes(
         seed: Seed of the first reset; None continues the environment's own sequence.
         on_action: Called with (action, return so far) before each step, while the environment still
             shows the observation that the action was chosen for.
+        on_step: Called with (episodes finished, steps of the present one) after each step.
         on_episode: Called with (episodes finished, return of the last one).
+        max_steps: Steps after which an episode is truncated.
+        max_seconds: Seconds after which no further step is played; an episode that has not ended
+            by then does not count.
 
     Returns:
-        The undiscounted return of each episode.
+        The undiscounted return of each episode, of fewer than `episodes` if the time was up.
     """
     returns: list[float] = []
+    start = time.monotonic()
     while len(returns) < episodes:
         observation, _ = env.reset(seed=seed if not returns else None)
         policy.reset()
-        total, done = 0.0, False
+        total, steps, done = 0.0, 0, False
         while not done:
+            if max_seconds is not None and time.monotonic() - start >= max_seconds:
+                return returns
             action = policy.act(observation)
             if on_action is not None:
                 on_action(action, total)
             observation, reward, terminated, truncated, _ = env.step(action)
             total += float(reward)
-            done = terminated or truncated
+            steps += 1
+            done = terminated or truncated or steps >= max_steps
+            if on_step is not None:
+                on_step(len(returns), steps)
         returns.append(total)
         if on_episode is not None:
             on_episode(len(returns), total)

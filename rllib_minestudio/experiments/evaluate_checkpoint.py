@@ -18,7 +18,7 @@ from rllib_minestudio.evaluation.evaluation_options import (
 )
 from rllib_minestudio.experiments.experiment_file import load_experiments, make_importable
 from rllib_minestudio.foundation.console import counted, phase, stderr, stdout
-from rllib_minestudio.foundation.files import write_probe
+from rllib_minestudio.foundation.files import sole_use, write_probe
 from rllib_minestudio.foundation.options import Flag, like, option, option_group
 from rllib_minestudio.foundation.recording_options import AUTO, RecordingForm
 
@@ -133,7 +133,7 @@ def evaluate_checkpoint(request: EvaluationRequest) -> int:
     if any(player.config.env_config.get("engine", VOXEL) == VOXEL for player in players):
         compile_kernels()
     summaries: list[Summary] = []
-    with ray_session.ray_session(max(1, request.workers), request.verbose):
+    with sole_use(folder), ray_session.ray_session(max(1, request.workers), request.verbose):
         for player in players:
             summaries.append(_evaluate(player, options, prior))
             _save(summaries[0], folder)  # before anything else can go wrong
@@ -370,7 +370,8 @@ def _evaluate(player: _Policy | _Agent, options: EvaluationOptions, prior: Any) 
     group = player.start()
     done, successes = 0, 0
     try:
-        with phase(f"evaluating {player.identity['checkpoint']}") as show:
+        title = f"evaluating {player.identity['checkpoint']}"
+        with phase(f"{title} (at most {options.max_steps:,} steps an episode)") as show:
 
             def note(episode: Any) -> None:
                 nonlocal done, successes

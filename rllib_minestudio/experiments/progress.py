@@ -272,6 +272,9 @@ FEWEST_EPISODES = 10
 PART_OF_RUN = 0.25
 """Fraction of a run after which a missing improvement over the random policy is reported."""
 
+FEWEST_ITERATIONS = 20
+"""Iterations before that, however short the run: a few updates are no evidence."""
+
 SECONDS_OF_ENDLESS_RUN = 600.0
 """The same in seconds, for a run bounded only by a return."""
 
@@ -433,6 +436,8 @@ class LearningSigns(tune.Callback):
 
     def _is_time(self, result: Mapping[str, Any]) -> bool:
         """Return whether an agent should have learned something by now."""
+        if (metric(result, ITERATION) or 0) < FEWEST_ITERATIONS:
+            return False
         if fraction_done(result, self._stop) > 0:
             return fraction_done(result, self._stop) >= PART_OF_RUN
         return (metric(result, TOTAL_SECONDS) or 0.0) >= SECONDS_OF_ENDLESS_RUN

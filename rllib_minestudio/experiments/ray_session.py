@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -129,9 +132,81 @@ def fewer_processes() -> Iterator[None]:
             setattr(Node, name, original)
 
 
+CONNECT_SECONDS = 3.0
+PROBE_SECONDS = 6.0
+"""Longest times for a connection, and for the cluster's answer. Ray itself takes minutes to give up
+an address at which nobody answers."""
+
+_PROBE = """
+import sys, ray, ray._raylet
+try:
+    ray._raylet.GcsClient(address=sys.argv[1])
+except ray.exceptions.AuthenticationError:
+    pass  # a cluster has answered; tokens are the business of who joins it
+"""
+
+
+_answered: set[str] = set()
+"""Addresses at which a cluster answered."""
+
+
+def require_cluster(address: str, origin: str = "RAY_ADDRESS") -> None:
+    """Check that a Ray cluster answers at an address, within ten seconds.
+
+    Args:
+        address: `host:port`, `auto` for the cluster that this machine belongs to, or
+            `ray://host:port`.
+        origin: Where the address comes from, for the message.
+
+    Raises:
+        MineStudioError: Nobody answers there, or something else than a Ray cluster.
+    """
+    if address in _answered:
+        return
+    place, reason = address, ""
+    try:
+        if address == "auto":
+            place = _address_of_this_machines_cluster()
+        host, separator, port = place.removeprefix("ray://").rpartition(":")
+        if not separator or not port.isdigit():
+            raise ValueError("an address is HOST:PORT, or `auto`")
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS):
+            pass
+        if not place.startswith("ray://"):
+            subprocess.run(
+                [sys.executable, "-c", _PROBE, place],
+                check=True,
+                capture_output=True,
+                timeout=PROBE_SECONDS,
+            )
+        _answered.add(address)
+        return
+    except (subprocess.TimeoutExpired, subprocess.CalledProcessError):
+        reason = "something answers there, but not a Ray cluster of this version"
+    except (OSError, ValueError, ConnectionError, OverflowError) as error:
+        reason = str(getattr(error, "strerror", None) or error).rstrip(".")
+    at = repr(address) if place == address else f"{place!r}, which {address!r} stands for"
+    raise MineStudioError(
+        f"No Ray cluster answers at {at} ({origin}): {reason}. Start one with `ray start --head`, "
+        f"or {'unset RAY_ADDRESS' if origin == 'RAY_ADDRESS' else 'leave the address out'}."
+    )
+
+
+def _address_of_this_machines_cluster() -> str:
+    """Return the address that Ray noted when a cluster was started on this machine.
+
+    Raises:
+        ConnectionError: There is no such note.
+    """
+    from ray._private import services
+
+    return str(services.get_ray_address_from_environment("auto", None))
+
+
 def _join(address: str, options: dict[str, Any]) -> None:
     import ray
 
+    require_cluster(address)
     try:
         ray.init(**options)
     except (ConnectionError, ValueError, RuntimeError) as error:

@@ -13,13 +13,16 @@ from typing import Any
 from rllib_minestudio.errors import CheckpointError, InvalidOptionsError, MineStudioError
 from rllib_minestudio.experiments import ray_session
 from rllib_minestudio.experiments.resume_options import code_identities
-from rllib_minestudio.foundation.console import phase, stdout
+from rllib_minestudio.foundation.console import counted, phase, stdout
 from rllib_minestudio.foundation.files import read_json, write_probe, write_whole
 from rllib_minestudio.foundation.processes import machine_cpus
 from rllib_minestudio.foundation.provenance import versions
 
 RANDOM_POLICY_FILE = "random_policy.json"
 """File with the random policy's returns in the run's folder, which a resumed run reads."""
+RANDOM_POLICY_SECONDS = 300.0
+"""Longest time for which the random policy is measured."""
+STEPS_BETWEEN_MESSAGES = 50
 
 
 def run(
@@ -209,10 +212,17 @@ def random_policy_returns(plan: Any, folder: Path) -> list[float]:
     if not episodes:
         return []
     from rllib_minestudio.env.agents import RandomAgent
+    from rllib_minestudio.evaluation.episode import LONGEST_EPISODE
     from rllib_minestudio.evaluation.play_loop import ScriptedPolicy, play_episodes
     from rllib_minestudio.experiments.environment import make_env
 
-    with phase("measuring the random policy") as show:
+    limits = f"{counted(episodes, 'episode')}, each of at most {LONGEST_EPISODE:,} steps"
+    with phase(f"measuring the random policy ({limits})") as show:
+
+        def tell(done: int, steps: int) -> None:
+            if steps % STEPS_BETWEEN_MESSAGES == 0:
+                show(f"episode {done + 1} of {episodes}, step {steps:,}")
+
         seed = plan.example.seed or 0
         env = make_env(plan.example)
         returns = play_episodes(
@@ -220,9 +230,16 @@ def random_policy_returns(plan: Any, folder: Path) -> list[float]:
             ScriptedPolicy(RandomAgent(seed), env),
             episodes,
             seed=seed,
-            on_episode=lambda done, _: show(f"episode {done} of {episodes}"),
+            on_step=tell,
+            max_seconds=RANDOM_POLICY_SECONDS,
         )
         env.close()
+    if len(returns) < episodes:
+        stdout.print(
+            f"  {counted(len(returns), 'episode')} of {episodes} ended within "
+            f"{RANDOM_POLICY_SECONDS / 60:.0f} minutes, which have to do as the random policy. If "
+            "the task has no time limit, give it one, such as `JudgeReset: {time_limit: 600}`."
+        )
     write_whole(file, json.dumps(returns))
     return returns
 

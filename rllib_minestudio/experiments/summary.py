@@ -176,15 +176,19 @@ def _record_video(plan: Any, folder: Path, result: Any) -> str | None:
     if not plan.summary.video_episodes or result.checkpoint is None:
         return None
     from rllib_minestudio.experiments.environment import make_env
-    from rllib_minestudio.experiments.videos import film_checkpoint
+    from rllib_minestudio.experiments.videos import MAX_STEPS, film_checkpoint
 
     path = folder / "agent.mp4"
     config = plan.example.copy(copy_frozen=False).update_from_dict(
         {"env_config": result.config.get("env_config", {})}
     )
-    with phase("recording the agent"):
-        episodes = plan.summary.video_episodes
-        film_checkpoint(make_env(config), result.checkpoint.path, path, episodes)
+    episodes = plan.summary.video_episodes
+    with phase(f"recording the agent (at most {MAX_STEPS:,} steps an episode)") as show:
+
+        def tell(done: int, steps: int) -> None:
+            show(f"episode {done + 1} of {episodes}, step {steps:,}")
+
+        film_checkpoint(make_env(config), result.checkpoint.path, path, episodes, on_step=tell)
     return str(path)
 
 
@@ -223,10 +227,12 @@ def _print_seeds(plan: Any, trials: Sequence[Any]) -> None:
 
 
 def _print_failed(plan: Any, failed: Sequence[Any], results: Sequence[Any]) -> None:
-    """Print how many trials failed, if any."""
+    """Print how many trials failed, if any, and whether there is something to resume from."""
     if failed:
         what = "the trial" if len(results) == 1 else f"{len(failed)} of {len(results)} trials"
-        stderr.print(f"{plan.name}: {what} failed; --resume continues from what was saved")
+        is_saved = any(result.checkpoint is not None for result in results)
+        then = "--resume continues from what was saved" if is_saved else "no checkpoint was saved"
+        stderr.print(f"{plan.name}: {what} failed; {then}")
 
 
 def _over(plan: Any, facts: dict[str, Any]) -> str:

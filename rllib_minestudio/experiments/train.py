@@ -34,7 +34,7 @@ from rllib_minestudio.experiments.resume_options import (
 )
 from rllib_minestudio.experiments.run import require_resources_here, run
 from rllib_minestudio.foundation.console import stderr, stdout
-from rllib_minestudio.foundation.files import write_whole
+from rllib_minestudio.foundation.files import make_new_folder, sole_use, write_whole
 from rllib_minestudio.foundation.options import Flag, broken_rule, is_integer, option
 from rllib_minestudio.foundation.processes import machine_cpus
 
@@ -141,10 +141,17 @@ def train_experiments(request: TrainingRequest) -> list[Run]:
 
 
 def _prepare(request: TrainingRequest) -> None:
-    """Set what Ray's processes inherit, before anything imports Ray."""
+    """Set what Ray's processes inherit, before anything imports Ray, and look for the cluster.
+
+    Raises:
+        MineStudioError: No cluster answers at the address that is given.
+    """
     if request.address:
         os.environ["RAY_ADDRESS"] = request.address
     ray_session.set_environment()
+    if address := os.environ.get("RAY_ADDRESS"):
+        origin = "--address" if request.address else "RAY_ADDRESS"
+        ray_session.require_cluster(address, origin)
     make_importable(Path.cwd())
 
 
@@ -156,15 +163,17 @@ def _run_all(request: TrainingRequest, start: float) -> list[Run]:
     jobs = _jobs(in_file, request)
     runs = []
     for job in jobs:
-        stdout.print(f"{job.plan.name}: results go to {job.folder}")
-        job.folder.mkdir(parents=True, exist_ok=True)
-        write_run_record(job.folder, job.record)
-        if not request.resume:
-            for name, text in request.kept.items():
-                write_whole(job.folder / name, text)
-        sets = request.overrides if request.resume else None
-        status = run(job.plan, job.folder, sets, request.verbose, start)
-        runs.append(Run(job.plan, job.folder, status))
+        # Two runs that begin in the same second get folders of their own.
+        folder = job.folder if request.resume else make_new_folder(job.folder)
+        with sole_use(folder):
+            stdout.print(f"{job.plan.name}: results go to {folder}")
+            write_run_record(folder, job.record)
+            if not request.resume:
+                for name, text in request.kept.items():
+                    write_whole(folder / name, text)
+            sets = request.overrides if request.resume else None
+            status = run(job.plan, folder, sets, request.verbose, start)
+        runs.append(Run(job.plan, folder, status))
     return runs
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ VIDEOS = "videos"
 WEIGHTS = ".weights_"
 
 MAX_STEPS = 1200
-"""Most steps of a video: a minute of game time."""
+"""Most steps of an episode in a video: a minute of game time."""
 
 SECONDS_FOR_THE_LAST = 120.0
 """How long the end of a run waits for an unfinished video."""
@@ -50,12 +51,9 @@ def film(module_folder: str, env: Any, env_config: dict[str, Any], seed: int, pa
         seed: Seed of the episode.
         path: The video to write, an mp4 file.
     """
-    from gymnasium.wrappers import TimeLimit
-
     from rllib_minestudio.experiments.environment import build_env
 
-    world = TimeLimit(build_env(env, env_config, seed), MAX_STEPS)
-    film_checkpoint(world, module_folder, Path(path), seed=seed)
+    film_checkpoint(build_env(env, env_config, seed), module_folder, Path(path), seed=seed)
 
 
 class RecordVideos(tune.Callback):
@@ -173,7 +171,12 @@ class NewVideos:
 
 
 def film_checkpoint(
-    env: gym.Env, checkpoint: str | Path, video: Path, episodes: int = 1, seed: int | None = None
+    env: gym.Env,
+    checkpoint: str | Path,
+    video: Path,
+    episodes: int = 1,
+    seed: int | None = None,
+    on_step: Callable[[int, int], None] | None = None,
 ) -> None:
     """Play episodes with the policy of a checkpoint and write them to one video.
 
@@ -186,6 +189,7 @@ def film_checkpoint(
         video: The mp4 file, written atomically.
         episodes: Number of episodes.
         seed: Seed of the first episode; None continues the environment's own sequence.
+        on_step: Called with (episodes finished, steps of the present one) after each step.
 
     Raises:
         CheckpointMismatchError: The folder contains no policy that can play.
@@ -204,6 +208,14 @@ def film_checkpoint(
                 frame = np.asarray(env.render())
                 writer.add(with_key_strip(frame, mapper.keys_of(action), numbers))
 
-            play_episodes(env, policy, episodes, seed=seed, on_action=add_frame)
+            play_episodes(
+                env,
+                policy,
+                episodes,
+                seed=seed,
+                on_action=add_frame,
+                on_step=on_step,
+                max_steps=MAX_STEPS,
+            )
     finally:
         env.close()

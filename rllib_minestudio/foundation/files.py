@@ -1,4 +1,4 @@
-"""Atomic writing of files and folders, and bounded reading of small files that others wrote.
+"""Atomic writing of files and folders, bounded reading of small ones, and folders in use.
 
 If writing fails, because the disk is full or the process dies, the previous file stays as it was,
 and there is never an incomplete file under the final name.
@@ -7,17 +7,21 @@ and there is never an incomplete file under the final name.
 from __future__ import annotations
 
 import glob
+import itertools
 import json
 import os
+import platform
 import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from rllib_minestudio.errors import FolderInUseError
 
 
 class Unfinished:
@@ -258,3 +262,49 @@ def _count_nodes(node: yaml.Node, known: dict[int, int]) -> int:
             children = [part for pair in node.value for part in pair]
         known[id(node)] = 1 + sum(_count_nodes(child, known) for child in children)
     return known[id(node)]
+
+
+# ------------------------------------------------------------------- folders that one process uses
+
+LOCK = ".lock"
+"""File that a process locks while it uses a folder, with the process's id and machine in it."""
+_MOST_HOLDER = 1000
+
+
+def make_new_folder(folder: Path) -> Path:
+    """Create a folder that did not exist, with a number after its name if necessary.
+
+    Raises:
+        OSError: It cannot be created.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    for number in itertools.count(1):
+        candidate = folder if number == 1 else folder.with_name(f"{folder.name}_{number}")
+        with suppress(FileExistsError):
+            candidate.mkdir()
+            return candidate
+    raise AssertionError("unreachable")
+
+
+@contextmanager
+def sole_use(folder: Path) -> Iterator[None]:
+    """Keep other processes that ask likewise from using a folder during a `with` block.
+
+    The lock ends with the process, however that ends.
+
+    Raises:
+        FolderInUseError: Another process uses it.
+        OSError: The folder does not exist, or cannot be written to.
+    """
+    from filelock import FileLock, Timeout  # takes a moment, which --help should not cost
+
+    lock = FileLock(folder / LOCK)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        raise FolderInUseError(folder, read_text(folder / LOCK, _MOST_HOLDER).strip()) from None
+    try:
+        (folder / LOCK).write_text(f"process {os.getpid()} on {platform.node()}\n")
+        yield
+    finally:
+        lock.release()

@@ -65,6 +65,24 @@ def test_each_problem_has_its_sentence(make_config, options, message):
         config.validate()
 
 
+def test_an_evaluations_copy_is_judged_by_what_it_plays(make_config):
+    config = make_config().env_runners(num_envs_per_env_runner=2)
+    config.evaluation(evaluation_interval=5, evaluation_duration=4, evaluation_num_env_runners=64)
+    config.training(env_pool={"inference_batch_size": 2})
+    config.evaluation_config = {"num_envs_per_env_runner": 1}
+    config.validate()
+    copy = config.get_evaluation_config_object()
+    assert (copy.num_env_runners, copy.num_envs_per_env_runner) == (64, 1)
+    copy.validate()
+    copy.module_class = "VTP"
+    with pytest.raises(InvalidOptionsError, match="VPT"):
+        copy.validate()
+    copy.module_class = "VPT"
+    trained = config.copy(copy_frozen=False).env_runners(num_envs_per_env_runner=1)
+    with pytest.raises(InvalidOptionsError, match="inference_batch_size"):
+        trained.validate()
+
+
 def test_all_problems_are_reported_together(make_config):
     config = make_config(kl_decay=2, adam_eps=0, gamma=-1)
     with pytest.raises(InvalidOptionsError) as caught:

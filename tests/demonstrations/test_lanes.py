@@ -17,13 +17,13 @@ def episodes_of(lengths):
 
 
 @given(LENGTHS, st.randoms(use_true_random=False))
-def test_episodes_that_arrive_in_turns_are_put_together(lengths, random):
-    waiting = [list(reversed(episode)) for episode in episodes_of(lengths)]
-    arriving = []
-    while any(waiting):
-        windows = random.choice([windows for windows in waiting if windows])
-        name = windows.pop()
-        arriving.append((name[0], not windows, name))
+def test_windows_that_arrive_in_any_order_are_put_together(lengths, random):
+    arriving = [
+        (i, j, j == len(episode) - 1, (i, j))
+        for i, episode in enumerate(episodes_of(lengths))
+        for j in range(len(episode))
+    ]
+    random.shuffle(arriving)
     assert sorted(whole_episodes(arriving)) == episodes_of(lengths)
 
 

@@ -5,6 +5,7 @@ import pickle
 import warnings
 from functools import partial
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
@@ -274,6 +275,17 @@ def test_the_initial_inventory_is_there():
     _, info = env.reset()
     assert info["inventory"][0] == {"type": "iron_sword", "quantity": 1}
     assert info["inventory"][5] == {"type": "dirt", "quantity": 3}
+
+
+def test_steps_out_of_order_raise_gymnasiums_errors(cow_task):
+    env = MineStudioEnv(cow_task)
+    with pytest.raises(gym.error.ResetNeeded, match=r"call reset\(\) before step"):
+        env.step(env.action_space.sample())
+    env.reset(seed=0)
+    env.close()
+    for call in (env.reset, lambda: env.step(env.action_space.sample())):
+        with pytest.raises(gym.error.ClosedEnvironmentError, match="is closed"):
+            call()
 
 
 def test_closing_twice_is_fine(cow_env):

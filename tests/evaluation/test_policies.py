@@ -40,6 +40,18 @@ def test_every_action_and_every_episode_is_reported(env):
     assert all("buttons" in action for action, _, _ in seen)
 
 
+def test_a_task_without_a_time_limit_ends_all_the_same():
+    env = MineStudioEnv(obs_size=(64, 64))
+    policy, steps = ScriptedPolicy(RandomAgent(0), env), []
+    returns = play_episodes(
+        env, policy, 2, seed=1, on_step=lambda done, step: steps.append((done, step)), max_steps=7
+    )
+    assert returns == [0.0, 0.0]
+    assert steps == [(done, step) for done in (0, 1) for step in range(1, 8)]
+    assert play_episodes(env, policy, 2, seed=1, max_seconds=0.0) == []
+    env.close()
+
+
 def test_a_module_plays_with_a_fresh_memory_in_each_episode(env):
     module = VPTRLModule(
         observation_space=env.observation_space,

@@ -318,6 +318,25 @@ def test_all_problems_are_told_at_once(make_config):
         assert any(problem.startswith(beginning) for problem in caught.value.problems), beginning
 
 
+@pytest.mark.parametrize(
+    "files, message",
+    [
+        ([], "holds no files"),
+        (["a.mp4", "a.jsonl", "b.jsonl"], r"2 \.jsonl, 1 \.mp4, perhaps contractor recordings"),
+        (["part-1/data.mdb", "part-1/lock.mdb"], r"2 \.mdb, perhaps an LMDB dataset"),
+        (["README"], "1 other"),
+    ],
+)
+def test_a_folder_without_recordings_is_found_by_the_check(make_config, tmp_path, files, message):
+    for file in files:
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).touch()
+    config = make_config()
+    config.input_ = str(tmp_path)
+    with pytest.raises(InvalidOptionsError, match=f"input_ is .*{message}.*MineGenerator"):
+        config.validate()
+
+
 def test_what_carried_memory_leaves_no_room_for_is_refused(make_config):
     with pytest.raises(InvalidOptionsError) as caught:
         make_config(carry_memory=True, burn_in=16).validate()

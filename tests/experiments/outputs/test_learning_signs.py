@@ -19,8 +19,9 @@ RANDOM_RETURNS = [2.0, 1.0, 3.0, 2.0, 2.0, 0.0, 4.0, 2.0, 3.0, 1.0]  # mean 2
 STOP = {"time_total_s": 720.0}
 
 
-def result_of(mean, *, seconds=60.0, episodes=40, entropy=13.8, least=0.0, most=5.0):
+def result_of(mean, *, seconds=60.0, episodes=40, entropy=13.8, least=0.0, most=5.0, iteration=50):
     return {
+        "training_iteration": iteration,
         "time_total_s": seconds,
         "num_env_steps_sampled_lifetime": 30_000,
         "env_runners": {
@@ -37,7 +38,7 @@ def result_of(mean, *, seconds=60.0, episodes=40, entropy=13.8, least=0.0, most=
 def told(capsys):
     """Feeds results to the callback, one list per call, and returns what it printed."""
     signs = LearningSigns(STOP, [], RANDOM_RETURNS, window=20)
-    trial = SimpleNamespace(trial_id="one", config={})
+    trial = SimpleNamespace(path="nowhere", trial_id="one", config={})
 
     def tell(*results):
         for number, result in enumerate(results):
@@ -73,6 +74,12 @@ def test_an_agent_that_learns_is_told_of_once(told):
     assert "2:05 and 30,000 steps" in line
 
 
+def test_a_few_updates_are_no_evidence(told):
+    assert told(result_of(2.1, seconds=700, iteration=19)) == []
+    (line,) = told(result_of(2.1, seconds=710, iteration=20))
+    assert line.startswith("It does not learn yet")
+
+
 def test_one_that_does_not_is_told_of_at_a_quarter_of_the_run_with_advice(told):
     assert told(result_of(2.1, seconds=170)) == []
     (line,) = told(result_of(2.1, seconds=190), result_of(2.2, seconds=200))
@@ -88,7 +95,10 @@ def test_nothing_is_said_after_too_few_episodes(told):
 
 
 def test_nothing_is_said_without_a_random_policy_to_compare_with(capsys):
-    signs, trial = LearningSigns(STOP, [], [2.0], window=20), SimpleNamespace(trial_id="one")
+    signs, trial = (
+        LearningSigns(STOP, [], [2.0], window=20),
+        SimpleNamespace(path="nowhere", trial_id="one"),
+    )
     signs.on_trial_result(0, [trial], trial, result_of(9.0))
     assert capsys.readouterr().out == ""
 
@@ -111,7 +121,7 @@ def test_the_advice_fits_the_numbers(returns, entropy, advice):
 def test_trials_of_a_search_are_told_apart(capsys):
     signs = LearningSigns(STOP, [("lr",)], RANDOM_RETURNS, window=20)
     for name, lr in (("one", 1e-4), ("two", 1e-3)):
-        trial = SimpleNamespace(trial_id=name, config={"lr": lr})
+        trial = SimpleNamespace(path="nowhere", trial_id=name, config={"lr": lr})
         signs.on_trial_result(0, [trial], trial, result_of(4.9))
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("[lr=0.0001] It learns")
@@ -128,12 +138,14 @@ def test_a_resumed_trial_has_moved_since_its_first_iteration_not_since_it_was_re
     (tmp_path / "result.json").write_text("".join(json.dumps(r) + "\n" for r in earlier))
     signs = LearningSigns(STOP, [], RANDOM_RETURNS, window=20)
     trial = SimpleNamespace(trial_id="one", config={}, path=str(tmp_path))
-    result = {**result_of(2.0, seconds=400, entropy=12.0), "training_iteration": 4}
+    result = {**result_of(2.0, seconds=400, entropy=12.0), "training_iteration": 24}
     signs.on_trial_result(0, [trial], trial, result)
     assert "policy changes (its entropy is 12.00 nats, 13.80 at first)" in capsys.readouterr().out
 
 
 def test_it_survives_the_pickling_that_resume_relies_on(capsys):
     signs = pickle.loads(pickle.dumps(LearningSigns(STOP, [], RANDOM_RETURNS, window=20)))
-    signs.on_trial_result(0, [], SimpleNamespace(trial_id="one", config={}), result_of(4.9))
+    signs.on_trial_result(
+        0, [], SimpleNamespace(path="nowhere", trial_id="one", config={}), result_of(4.9)
+    )
     assert "It learns" in capsys.readouterr().out

@@ -134,7 +134,9 @@ def test_failed_trials_are_called_failed_and_so_says_the_exit_status(tmp_path, c
     assert "mean return over 2 seeds: 2.00 (from 1.00 to 3.00)" in output.out
     assert "trials failed" not in output.err and "A trial failed" not in output.err
     results.append(trial(tmp_path, 2, [2.0], RuntimeError("Traceback ...\nKeyError: 'cow'")))
-    none = SimpleNamespace(path=tmp_path, error=OSError("full"), metrics={}, config=None)
+    none = SimpleNamespace(
+        path=tmp_path, error=OSError("full"), metrics={}, config=None, checkpoint=object()
+    )
     results.append(none)
     assert summarize(plan, tmp_path, results, [], 5.0) == 1
     output = capsys.readouterr()
@@ -150,6 +152,8 @@ def test_failed_trials_are_called_failed_and_so_says_the_exit_status(tmp_path, c
 
 
 def test_a_run_that_failed_before_its_first_result_says_so(tmp_path, capsys):
-    failed = SimpleNamespace(path=tmp_path, error=ValueError("no"), metrics={}, config={})
+    failed = SimpleNamespace(
+        path=tmp_path, error=ValueError("no"), metrics={}, config={}, checkpoint=None
+    )
     assert summarize(SimpleNamespace(name="tiny"), tmp_path, [failed], [], 5.0) == 1
-    assert "tiny: the trial failed" in capsys.readouterr().err
+    assert "tiny: the trial failed; no checkpoint was saved" in capsys.readouterr().err

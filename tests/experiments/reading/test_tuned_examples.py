@@ -6,8 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from gymnasium.wrappers import TimeLimit
 
 from rllib_minestudio.benchmark.task import load_suite
+from rllib_minestudio.env import EpisodeRecorder, MineStudioEnv, RecorderOptions
 from rllib_minestudio.env.voxel.server import launcher
 from rllib_minestudio.experiments.environment import make_env
 from rllib_minestudio.experiments.experiment_file import load_experiments
@@ -49,6 +51,19 @@ def without_download(path, *overrides):
     """The experiment with a small network for images of the same size instead of its weights."""
     small = ("model.weights=null", "model.preset=nano", "model.img_shape=[128, 128, 3]")
     return load(path, *small, *overrides)
+
+
+def recorded(experiment, folder):
+    """Records two short episodes of an experiment's task, and returns their folder."""
+    env = TimeLimit(MineStudioEnv(experiment.config["env_config"]), 2)
+    env = EpisodeRecorder(env, RecorderOptions(str(folder)))
+    for seed in range(2):
+        env.reset(seed=seed)
+        for _ in range(2):
+            env.step(env.action_space.sample())
+    env.close()
+    assert not env.failures
+    return str(folder)
 
 
 def foreign_callbacks(experiment):
@@ -93,7 +108,7 @@ def test_the_cow_is_the_same_in_all_examples(path, tmp_path):
         expected["callbacks"][0]["SummonMobs"]["mobs"].append(SHEEP)
     assert experiment.config["env_config"] == expected
     if "input_" in experiment.config:
-        experiment.config["input_"] = str(tmp_path)
+        experiment.config["input_"] = recorded(experiment, tmp_path)
     assert make_plan(experiment).name == path.stem
 
 
@@ -109,7 +124,7 @@ def test_one_network_for_two_tasks(path, tmp_path):
     experiment = load(path, "model.weights=null")  # a user's clone is not at hand
     assert experiment.config["env_config"] == load(TWO_TASKS[0]).config["env_config"]
     if "input_" in experiment.config:
-        experiment.config["input_"] = str(tmp_path)
+        experiment.config["input_"] = recorded(experiment, tmp_path)
     plan = make_plan(experiment)
     env = make_env(plan.example)
     assert set(env.observation_space) == {"image", "task_text"}
@@ -128,12 +143,12 @@ def test_the_second_task_differs_by_where_the_cows_are(path, tmp_path):
     expected["callbacks"][0]["SummonMobs"]["mobs"] = [away]
     assert experiment.config["env_config"] == expected
     if "input_" in experiment.config:
-        experiment.config["input_"] = str(tmp_path)
+        experiment.config["input_"] = recorded(experiment, tmp_path)
     assert make_plan(experiment).name == path.stem
 
 
 def test_the_tools_are_made_of_what_lies_near(tmp_path):
-    plan = make_plan(load(TOOLS, f"input_={tmp_path}"))
+    plan = make_plan(load(TOOLS, f"input_={recorded(load(TOOLS), tmp_path)}"))
     env = make_env(plan.example)
     env.reset(seed=0)
     near = env.unwrapped.backend.engine.blocks_within((5, 12, -5, 3, -5, 5))
@@ -159,7 +174,7 @@ def test_the_pickaxe_is_that_of_the_benchmark(name, of_suite, tmp_path):
     assert [env_config["preferred_spawn_biome"]] == list(task.world.biomes)
     assert callbacks["TechTreeRewards"] == task.rewards["TechTreeRewards"]
     if "input_" in experiment.config:
-        experiment.config["input_"] = str(tmp_path)
+        experiment.config["input_"] = recorded(experiment, tmp_path)
     if env_config["engine"] == "voxel":
         assert make_plan(experiment).name == name
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
+import time
 
 import pytest
 
 from rllib_minestudio.errors import MineStudioError
-from rllib_minestudio.experiments.ray_session import ray_session
+from rllib_minestudio.experiments import ray_session as session
+from rllib_minestudio.experiments.ray_session import ray_session, require_cluster
 from tests.processes import run_python
 
 PROCESSES = """
@@ -52,3 +55,28 @@ def test_it_is_tried_again_before_it_is_an_error():
     )
     assert result.stdout.count("starting it again") == 2
     assert "Ray could not be started on this machine, 3 times" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "address, origin, message",
+    [
+        ("127.0.0.1:1", "RAY_ADDRESS", r"RAY_ADDRESS\): Connection refused.* unset RAY_ADDRESS"),
+        ("127.0.0.1:1", "--address", r"--address\): Connection refused.* leave the address out"),
+        ("ray://127.0.0.1:1", "--address", "Connection refused"),
+        ("my_cluster", "--address", "an address is HOST:PORT, or `auto`"),
+        ("nowhere.invalid:6379", "--address", "not known|failure in name resolution"),
+    ],
+)
+def test_an_address_at_which_nobody_answers_is_given_up_at_once(address, origin, message):
+    start = time.monotonic()
+    with pytest.raises(MineStudioError, match=f"No Ray cluster answers at '{address}'.*{message}"):
+        require_cluster(address, origin)
+    assert time.monotonic() - start < 10.0
+
+
+def test_something_else_than_a_cluster_is_given_up_as_well(monkeypatch):
+    monkeypatch.setattr(session, "PROBE_SECONDS", 1.0)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(MineStudioError, match="something answers there, but not a Ray cluster"):
+            require_cluster(address)
