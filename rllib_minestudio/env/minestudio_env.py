@@ -88,11 +88,10 @@ class MineStudioEnv(gym.Env[Obs, Any]):
         self.observation_space: spaces.Dict = observation_space(self.options.obs_size, callbacks)
         self.action_space = _action_space(self.options)
         self.sim = self._build(callbacks)
-        self._last_obs: Obs = blank_observation(self.observation_space)
+        self._last_obs: Obs | None = None
         self._last_info: Info = {}
         self._needs_rebuild = False
         self._closed = False
-        self._has_begun = False
         self._failures = engine_failures(pauses=self.options.engine == MINECRAFT)
 
     @staticmethod
@@ -166,7 +165,6 @@ class MineStudioEnv(gym.Env[Obs, Any]):
                     self._rebuild()
                 self.sim.np_random = self.np_random
                 obs, info = self.sim.reset(hard=seed is not None)
-                self._has_begun = True
                 return self._pass_on(obs, info)
             except Exception as error:
                 self._note_failure(error)
@@ -180,7 +178,7 @@ class MineStudioEnv(gym.Env[Obs, Any]):
             gymnasium.error.ClosedEnvironmentError: If the environment is closed.
         """
         self._require_open()
-        if not self._has_begun:
+        if self._last_obs is None:
             raise gym.error.ResetNeeded("No episode has begun: call reset() before step().")
         env_action = self.sim.to_env_action(action)
         if self._needs_rebuild:

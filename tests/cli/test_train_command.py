@@ -37,7 +37,8 @@ def test_a_run_leaves_a_summary_a_curve_videos_and_what_trackers_want(folder):
     status, output = train(folder, *options)
     assert status == 0, output
     assert "Traceback" not in output
-    for part in ("measuring the random policy: done", "iteration    4", "random policy", "video"):
+    measured = "measuring the random policy (2 episodes, each of at most 12,000 steps): done"
+    for part in (measured, "iteration    4", "random policy", "video"):
         assert part in output
     (run,) = (folder / "results" / "tiny").iterdir()
     summary = json.loads((run / "summary.json").read_text())

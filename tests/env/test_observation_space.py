@@ -11,6 +11,7 @@ from gymnasium.utils.env_checker import check_env
 
 from rllib_minestudio.env import ENGINE_ERROR, MineStudioEnv
 from rllib_minestudio.env.callbacks import MinecraftCallback
+from rllib_minestudio.env.minestudio_env import blank_observation
 from rllib_minestudio.errors import EngineError, InvalidOptionsError
 from rllib_minestudio.foundation.observations import parts_of
 
@@ -80,12 +81,20 @@ def test_the_space_tells_the_truth(callbacks):
         check_env(MineStudioEnv(SMALL, callbacks=copy.deepcopy(callbacks)))
 
 
-def test_a_failure_before_the_first_observation_gives_one_of_the_space():
-    env = MineStudioEnv(SMALL, callbacks=[*COMBINATIONS["own"], Explodes(at=1)])
-    obs, *_, truncated, info = env.step(IDLE)
-    assert truncated and ENGINE_ERROR in info
+def test_a_blank_observation_is_one_of_the_space():
+    env = MineStudioEnv(SMALL, callbacks=COMBINATIONS["own"])
+    obs = blank_observation(env.observation_space)
     assert obs in env.observation_space and not obs["image"].any()
     assert obs["where"]["y.z"] == 5  # nearest to zero
+    env.close()
+
+
+def test_a_failure_repeats_the_observation_before():
+    env = MineStudioEnv(SMALL, callbacks=[*COMBINATIONS["own"], Explodes(at=1)])
+    before, _ = env.reset(seed=1)
+    obs, *_, truncated, info = env.step(IDLE)
+    assert truncated and ENGINE_ERROR in info
+    assert obs in env.observation_space and pickle.dumps(obs) == pickle.dumps(before)
 
 
 def test_twins_observe_the_same():

@@ -134,12 +134,16 @@ def test_burn_in_can_be_chosen(with_tasks):
 
 
 def test_a_recording_without_what_is_read_is_refused(with_tasks, without_tasks):
-    """By name, before an iteration begins."""
+    """By name, before Ray starts, and where they are read, in case they were changed meanwhile."""
     config = cloning_config([str(with_tasks), str(without_tasks)])
-    config.validate()
-    with pytest.raises(RecordingError, match="the policy reads 'task_text'") as caught:
-        DemonstrationData(config)
+    with pytest.raises(InvalidOptionsError, match="the policy reads 'task_text'") as caught:
+        config.validate()
     assert str(without_tasks) in str(caught.value)
+    valid = cloning_config(str(with_tasks))
+    valid.validate()
+    valid.input_ = str(without_tasks)
+    with pytest.raises(RecordingError, match="the policy reads 'task_text'"):
+        DemonstrationData(valid)
 
 
 def ppo_config(folder):

@@ -82,7 +82,7 @@ def test_demonstrations_teach_the_policy(local_ray, make_config, recordings):
 def test_bad_options_are_refused(make_config, tmp_path):
     cases = [
         ({"recordings": "nowhere"}, r"recordings is 'nowhere': There is no folder"),
-        ({"recordings": str(tmp_path)}, r"no recorded episode"),
+        ({"recordings": str(tmp_path)}, r"holds no files\. Give the folder"),
         ({"coef": 1.0}, r"behaviour_cloning: unknown option 'coef'. Did you mean 'coeff'"),
         ({"coeff": -1}, r"coeff must be a number, at least 0; got -1\."),
         ({"fragment_length": 0}, r"fragment_length must be an integer, at least 1; got 0\."),
