@@ -84,8 +84,8 @@ def test_the_summary_is_the_same_whatever_the_number_of_workers(make_group, tmp_
 
 @pytest.mark.slow
 def test_what_an_env_runner_leaves_when_it_dies_is_played_again(make_group):
-    group = make_group(2, pool="inline", failure_length=200)
-    local = make_group(0, pool="inline", failure_length=200)
+    group = make_group(2, pool="inline", failure_length=800)
+    local = make_group(0, pool="inline", failure_length=800)
     weights = local.local_env_runner.module.get_state()
     settings = PlaySettings(seed=1)
     expected = {e.index: e.info["trace"] for e in play_episodes(local, 12, settings, weights)}
