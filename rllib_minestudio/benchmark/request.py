@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
 from rllib_minestudio.experiments.evaluate_checkpoint import EvaluationRequest
-from rllib_minestudio.foundation.files import read_json, write_probe, write_whole
+from rllib_minestudio.foundation.files import read_json, require_room, write_whole
 from rllib_minestudio.foundation.options import Flag, Problems, like, option, option_problems
 from rllib_minestudio.foundation.values import digest, plain
 
@@ -162,8 +162,7 @@ def claim_folder(folder: Path, facts: Mapping[str, Any]) -> None:
                     f"{str(folder)!r} holds results that differ in {', '.join(changed)}: choose "
                     "another folder with --out, or give the options they were made with."
                 )
-        folder.mkdir(parents=True, exist_ok=True)
-        write_probe(folder, LARGEST_RESULTS)
+        require_room(folder, LARGEST_RESULTS)
         write_whole(file, json.dumps(dict(facts), indent=1) + "\n")
     except InvalidOptionsError:
         raise

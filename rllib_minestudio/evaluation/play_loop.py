@@ -9,6 +9,8 @@ import gymnasium as gym
 from rllib_minestudio.env.agents.scripted import Agent
 from rllib_minestudio.evaluation.episode import LONGEST_EPISODE
 
+_STEPS_BETWEEN_MESSAGES = 20
+
 
 class ActionChooser(Protocol):
     """Something that chooses the actions in one environment."""
@@ -43,7 +45,6 @@ def play_episodes(
     seed: int | None = None,
     on_action: Callable[[Any, float], None] | None = None,
     on_step: Callable[[int, int], None] | None = None,
-    on_episode: Callable[[int, float], None] | None = None,
     *,
     max_steps: int = LONGEST_EPISODE,
     max_seconds: float | None = None,
@@ -58,7 +59,6 @@ def play_episodes(
         on_action: Called with (action, return so far) before each step, while the environment still
             shows the observation that the action was chosen for.
         on_step: Called with (episodes finished, steps of the present one) after each step.
-        on_episode: Called with (episodes finished, return of the last one).
         max_steps: Steps after which an episode is truncated.
         max_seconds: Seconds after which no further step is played; an episode that has not ended
             by then does not count.
@@ -85,6 +85,14 @@ def play_episodes(
             if on_step is not None:
                 on_step(len(returns), steps)
         returns.append(total)
-        if on_episode is not None:
-            on_episode(len(returns), total)
     return returns
+
+
+def step_messages(show: Callable[[str], None], episodes: int) -> Callable[[int, int], None]:
+    """Return an `on_step` that shows every few steps how far the playing of `episodes` is."""
+
+    def tell(done: int, steps: int) -> None:
+        if steps % _STEPS_BETWEEN_MESSAGES == 0:
+            show(f"episode {done + 1} of {episodes}, step {steps:,}")
+
+    return tell

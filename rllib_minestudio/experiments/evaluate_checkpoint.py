@@ -18,7 +18,7 @@ from rllib_minestudio.evaluation.evaluation_options import (
 )
 from rllib_minestudio.experiments.experiment_file import load_experiments, make_importable
 from rllib_minestudio.foundation.console import counted, phase, stderr, stdout
-from rllib_minestudio.foundation.files import sole_use, write_probe
+from rllib_minestudio.foundation.files import require_room, sole_use
 from rllib_minestudio.foundation.options import Flag, like, option, option_group
 from rllib_minestudio.foundation.recording_options import AUTO, RecordingForm
 
@@ -129,7 +129,7 @@ def evaluate_checkpoint(request: EvaluationRequest) -> int:
     met += [] if other is None else [other]
     if len(met) > 1:
         require_same_worlds(*met)  # before hours of play
-    _writable(folder)
+    require_room(folder, LARGEST_SUMMARY, "--out or --record")  # before the first episode
     if any(player.config.env_config.get("engine", VOXEL) == VOXEL for player in players):
         compile_kernels()
     summaries: list[Summary] = []
@@ -195,18 +195,6 @@ def _folder(request: EvaluationRequest) -> Path:
             "--record, or remove it."
         )
     return folder
-
-
-def _writable(folder: Path) -> None:
-    """Check before the first episode that results can be written."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        write_probe(folder, LARGEST_SUMMARY)
-    except OSError as error:
-        raise MineStudioError(
-            f"{str(folder)!r} cannot be written to: {error.strerror}. Free space there, or "
-            "choose another folder with --out or --record."
-        ) from error
 
 
 def _options(request: EvaluationRequest) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from rllib_minestudio.experiments.ray_session import quieten, set_environment
 from rllib_minestudio.foundation.agent_names import AGENTS, HUNTER
 from rllib_minestudio.foundation.console import phase
 from rllib_minestudio.foundation.episode_info import POV
-from rllib_minestudio.foundation.files import write_probe
+from rllib_minestudio.foundation.files import require_room
 from rllib_minestudio.foundation.options import Flag, broken_rule, like, option
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from rllib_minestudio.env.agents.user_agents import AgentMaker
     from rllib_minestudio.evaluation.play_loop import ActionChooser
 
-STEPS_BETWEEN_MESSAGES = 20
 LEAST_ROOM = 1024**2
 """Bytes that must be free before an episode is recorded."""
 
@@ -80,49 +79,28 @@ def play_task(request: PlayRequest) -> list[float]:
     from gymnasium.wrappers import TimeLimit
 
     from rllib_minestudio.env.recorder import EpisodeRecorder, RecorderOptions
-    from rllib_minestudio.evaluation.play_loop import play_episodes
+    from rllib_minestudio.evaluation.play_loop import play_episodes, step_messages
     from rllib_minestudio.experiments.environment import make_env
     from rllib_minestudio.experiments.plan import make_plan
 
-    _require_room(Path(request.out))
+    require_room(Path(request.out), LEAST_ROOM)
     plan = make_plan(load_experiments(request.task, request.overrides)[0])
     options = RecorderOptions(request.out, source=POV, overlay=True)
     # Within the recorder, which thus learns that an episode was truncated.
     env = EpisodeRecorder(TimeLimit(make_env(plan.example), request.max_steps), options)
     with phase(f"playing {plan.name}, at most {request.max_steps:,} steps an episode") as show:
-
-        def tell(done: int, steps: int) -> None:
-            if steps % STEPS_BETWEEN_MESSAGES == 0:
-                show(f"episode {done + 1} of {request.episodes}, step {steps:,}")
-
         returns = play_episodes(
             env,
             _player(found, env, request.seed, deterministic),
             request.episodes,
             seed=request.seed,
-            on_step=tell,
+            on_step=step_messages(show, request.episodes),
             max_steps=request.max_steps,
         )
     env.close()
     if env.failures:
         raise RecordingError(env.failures[0])
     return returns
-
-
-def _require_room(folder: Path) -> None:
-    """Check before anything is played that recordings can be written.
-
-    Raises:
-        RecordingError: They cannot.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        write_probe(folder, LEAST_ROOM)
-    except OSError as error:
-        raise RecordingError(
-            f"{str(folder)!r} cannot be written to: {error.strerror}. Free space there, or choose "
-            "another folder with --out."
-        ) from error
 
 
 def _found(agent: str, deterministic: bool) -> str | Checkpoint:

@@ -183,7 +183,7 @@ def require_cluster(address: str, origin: str = "RAY_ADDRESS") -> None:
         return
     except (subprocess.TimeoutExpired, subprocess.CalledProcessError):
         reason = "something answers there, but not a Ray cluster of this version"
-    except (OSError, ValueError, ConnectionError, OverflowError) as error:
+    except (OSError, ValueError, OverflowError) as error:
         reason = str(getattr(error, "strerror", None) or error).rstrip(".")
     at = repr(address) if place == address else f"{place!r}, which {address!r} stands for"
     raise MineStudioError(

@@ -22,7 +22,6 @@ RANDOM_POLICY_FILE = "random_policy.json"
 """File with the random policy's returns in the run's folder, which a resumed run reads."""
 RANDOM_POLICY_SECONDS = 300.0
 """Longest time for which the random policy is measured."""
-STEPS_BETWEEN_MESSAGES = 50
 
 
 def run(
@@ -213,16 +212,11 @@ def random_policy_returns(plan: Any, folder: Path) -> list[float]:
         return []
     from rllib_minestudio.env.agents import RandomAgent
     from rllib_minestudio.evaluation.episode import LONGEST_EPISODE
-    from rllib_minestudio.evaluation.play_loop import ScriptedPolicy, play_episodes
+    from rllib_minestudio.evaluation.play_loop import ScriptedPolicy, play_episodes, step_messages
     from rllib_minestudio.experiments.environment import make_env
 
     limits = f"{counted(episodes, 'episode')}, each of at most {LONGEST_EPISODE:,} steps"
     with phase(f"measuring the random policy ({limits})") as show:
-
-        def tell(done: int, steps: int) -> None:
-            if steps % STEPS_BETWEEN_MESSAGES == 0:
-                show(f"episode {done + 1} of {episodes}, step {steps:,}")
-
         seed = plan.example.seed or 0
         env = make_env(plan.example)
         returns = play_episodes(
@@ -230,7 +224,7 @@ def random_policy_returns(plan: Any, folder: Path) -> list[float]:
             ScriptedPolicy(RandomAgent(seed), env),
             episodes,
             seed=seed,
-            on_step=tell,
+            on_step=step_messages(show, episodes),
             max_seconds=RANDOM_POLICY_SECONDS,
         )
         env.close()

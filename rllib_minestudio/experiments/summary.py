@@ -175,6 +175,7 @@ def _record_video(plan: Any, folder: Path, result: Any) -> str | None:
     """Film the best trial's agent and return the file; None if there is nothing to film."""
     if not plan.summary.video_episodes or result.checkpoint is None:
         return None
+    from rllib_minestudio.evaluation.play_loop import step_messages
     from rllib_minestudio.experiments.environment import make_env
     from rllib_minestudio.experiments.videos import MAX_STEPS, film_checkpoint
 
@@ -184,10 +185,7 @@ def _record_video(plan: Any, folder: Path, result: Any) -> str | None:
     )
     episodes = plan.summary.video_episodes
     with phase(f"recording the agent (at most {MAX_STEPS:,} steps an episode)") as show:
-
-        def tell(done: int, steps: int) -> None:
-            show(f"episode {done + 1} of {episodes}, step {steps:,}")
-
+        tell = step_messages(show, episodes)
         film_checkpoint(make_env(config), result.checkpoint.path, path, episodes, on_step=tell)
     return str(path)
 

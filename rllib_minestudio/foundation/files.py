@@ -7,7 +7,6 @@ and there is never an incomplete file under the final name.
 from __future__ import annotations
 
 import glob
-import itertools
 import json
 import os
 import platform
@@ -21,7 +20,7 @@ from typing import Any
 
 import yaml
 
-from rllib_minestudio.errors import FolderInUseError
+from rllib_minestudio.errors import FolderInUseError, MineStudioError
 
 
 class Unfinished:
@@ -278,12 +277,34 @@ def make_new_folder(folder: Path) -> Path:
         OSError: It cannot be created.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
-    for number in itertools.count(1):
-        candidate = folder if number == 1 else folder.with_name(f"{folder.name}_{number}")
+    candidate, number = folder, 1
+    while True:
         with suppress(FileExistsError):
             candidate.mkdir()
             return candidate
-    raise AssertionError("unreachable")
+        number += 1
+        candidate = folder.with_name(f"{folder.name}_{number}")
+
+
+def require_room(folder: Path, size: int, options: str = "--out") -> None:
+    """Create a folder if necessary, and check that so many bytes can be written to it.
+
+    Args:
+        folder: The folder.
+        size: Bytes.
+        options: The options that name the folder, for the message.
+
+    Raises:
+        MineStudioError: It cannot be created or written to.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_probe(folder, size)
+    except OSError as error:
+        raise MineStudioError(
+            f"{str(folder)!r} cannot be written to: {error.strerror}. Free space there, or choose "
+            f"another folder with {options}."
+        ) from error
 
 
 @contextmanager

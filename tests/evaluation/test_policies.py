@@ -7,7 +7,7 @@ from rllib_minestudio import MineStudioEnv
 from rllib_minestudio.env.agents import RandomAgent
 from rllib_minestudio.errors import CheckpointMismatchError
 from rllib_minestudio.evaluation.inference import Policy
-from rllib_minestudio.evaluation.play_loop import ScriptedPolicy, play_episodes
+from rllib_minestudio.evaluation.play_loop import ScriptedPolicy, play_episodes, step_messages
 from rllib_minestudio.evaluation.policy_loading import load_module
 from rllib_minestudio.models.vpt_rl_module import VPTRLModule
 
@@ -23,8 +23,15 @@ def env():
     env.close()
 
 
-def test_every_action_and_every_episode_is_reported(env):
-    seen, reports = [], []
+def test_every_action_and_every_step_is_reported(env):
+    seen, steps, shown = [], [], []
+    tell = step_messages(shown.append, 2)
+
+    def note(done, step):
+        steps.append((done, step))
+        tell(done, step)
+        tell(done, 20 * step)
+
     policy = ScriptedPolicy(RandomAgent(0), env)
     returns = play_episodes(
         env,
@@ -32,10 +39,11 @@ def test_every_action_and_every_episode_is_reported(env):
         2,
         seed=1,
         on_action=lambda action, total: seen.append((action, total, env.render().shape)),
-        on_episode=lambda n, total: reports.append((n, total)),
+        on_step=note,
     )
     assert returns == [0.0, 0.0]
-    assert reports == [(1, 0.0), (2, 0.0)]
+    assert steps == [(done, step) for done in range(2) for step in range(1, STEPS + 1)]
+    assert shown[STEPS] == "episode 2 of 2, step 20" and len(shown) == 2 * STEPS
     assert [(total, shape) for _, total, shape in seen] == [(0.0, (360, 640, 3))] * (2 * STEPS)
     assert all("buttons" in action for action, _, _ in seen)
 
