@@ -7,6 +7,7 @@ reported and stops nothing else.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import json
 import netrc
@@ -22,11 +23,13 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from rllib_minestudio.foundation.processes import die_with
 from rllib_minestudio.foundation.provenance import DISTRIBUTION
 
 TRAINING, MINECRAFT, SERVICES = "training", "real Minecraft", "services"
@@ -317,22 +320,38 @@ def is_needed(check: Check, groups: set[str]) -> bool:
 
 
 def diagnose(checks: tuple[Check, ...]) -> list[Diagnosis]:
-    """Run checks, several at a time, and return their results in the same order."""
+    """Run checks, several at a time, and return their results in the same order.
+
+    If this is interrupted, what still runs is killed.
+    """
+    running: list[subprocess.Popen[str]] = []
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return list(pool.map(_run, checks))
+        try:
+            return list(pool.map(partial(_run, running=running), checks))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in running:
+                _kill_group(process)
+            raise
 
 
-def _run(check: Check) -> Diagnosis:
-    """Run a check in its own process, which is killed with its children if it hangs."""
+def _run(check: Check, running: list[subprocess.Popen[str]]) -> Diagnosis:
+    """Run a check in its own process, which is killed with its children if it hangs.
+
+    Args:
+        check: The check.
+        running: Receives the process.
+    """
     start = time.monotonic()
     process = subprocess.Popen(
-        [sys.executable, "-m", "rllib_minestudio.doctor", check.name],
+        [sys.executable, "-m", "rllib_minestudio.doctor", check.name, str(os.getpid())],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
+    running.append(process)
     try:
         output, errors = process.communicate(timeout=check.seconds)
     except subprocess.TimeoutExpired:
@@ -343,8 +362,13 @@ def _run(check: Check) -> Diagnosis:
     return Diagnosis(check, health, time.monotonic() - start)
 
 
+def _kill_group(process: subprocess.Popen[str]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
 def _kill(process: subprocess.Popen[str]) -> None:
-    os.killpg(process.pid, signal.SIGKILL)
+    _kill_group(process)
     process.wait()
     for pipe in (process.stdout, process.stderr):
         if pipe is not None:  # closed unread: a grandchild may hold it open
@@ -361,5 +385,6 @@ def _read(status: int, output: str, errors: str) -> Health:
 
 
 if __name__ == "__main__":
+    die_with(int(sys.argv[2]))
     (check,) = (check for check in CHECKS if check.name == sys.argv[1])
     print(json.dumps(check.look()._asdict()))

@@ -4,8 +4,19 @@ Messages are written for the person who caused the error: they name the field, t
 the rule, and the way out.
 """
 
+import os
+import sysconfig
+import traceback
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from pathlib import Path
+
+_NOT_THE_USERS = (
+    f"{Path(__file__).parent}{os.sep}",
+    *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+    "<frozen",
+)
+"""How the file names of code begin that is no user's."""
 
 
 class MineStudioError(Exception):
@@ -63,6 +74,21 @@ class ExperimentFileError(MineStudioError):
 def describe(error: BaseException) -> str:
     """Return an exception's class and message."""
     return f"{type(error).__name__}: {error}"
+
+
+def describe_with_place(error: BaseException) -> str:
+    """Return an exception's class, message, and the line of the user's code that led to it.
+
+    That line is the innermost one outside of this package, the standard library and installed
+    packages; without such a line, the innermost of all.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    users = [frame for frame in frames if not frame.filename.startswith(_NOT_THE_USERS)]
+    if not users and (not frames or isinstance(error, MineStudioError)):
+        return describe(error)  # whose message says what is wrong
+    frame = (users or frames)[-1]
+    line = f": {frame.line}" if frame.line else ""
+    return f"{describe(error)} ({Path(frame.filename).name}, line {frame.lineno}{line})"
 
 
 def did_you_mean(name: str, valid: Iterable[str]) -> str:

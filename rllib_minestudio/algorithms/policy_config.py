@@ -148,10 +148,13 @@ class PolicyAlgorithmConfig(AlgorithmConfig):
     def _set_option(self, name: str, value: Any) -> None:
         if name == "prior" and value != INITIAL_PRIOR:
             value = pinned(value)  # so that a restored run uses the same weights
+        is_mapping = name == "model" or name in self._merged_options()
+        if is_mapping and not isinstance(value, Mapping):
+            raise InvalidOptionsError(broken_rule(name, value, "must be a mapping"))
         if name == "model":
             given = {key: pinned(v) if key == "weights" else v for key, v in value.items()}
             self._model_config: dict[str, Any] = {**self._model_config, **given}
-        elif name in self._merged_options():
+        elif is_mapping:
             setattr(self, name, {**getattr(self, name), **value})
         else:
             setattr(self, name, value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 import time
 from collections import Counter, deque
@@ -150,14 +151,24 @@ class LoopTimes:
 # keeps an entry in the key-value store of Ray's control service (GCS): the algorithm under the name
 # of its trial's folder, remote env runners and learners under their actor ids. The algorithm
 # reports its stage, and the actors it waits for; the processes that do the work report details.
-# `activity_of` combines both.
+# `activity_of` combines both. Each also publishes its warnings, which `warnings_of` returns.
 #
 # As in logging, `stage` and `detail` cost nothing until `publish_as` was called.
 
 NAMESPACE = "rllib_minestudio_activity"
+WARNINGS = "warnings"
+
+_PACKAGE = "rllib_minestudio.algorithms"
+"""Logger whose warnings are published: what concerns a run. Those of an environment reach the pool
+as a part of its infos."""
 
 SECONDS_BETWEEN_DETAILS = 0.5
 """Writing takes a fraction of a millisecond, which may be as long as a step of an environment."""
+
+MOST_WARNINGS = 8
+"""How many of a process's last warnings are kept in its entry."""
+MOST_ALIKE = 3
+"""How many warnings of one kind a process publishes; metrics count all of them."""
 
 _key: str | None = None
 _entry: dict[str, Any] = {}
@@ -165,10 +176,19 @@ _written_at = 0.0
 
 
 def publish_as(key: str | None) -> None:
-    """Publish progress under a key: `key_of_trial`, or an actor's id. None stops publishing."""
+    """Publish progress and warnings under a key. None stops publishing.
+
+    Args:
+        key: `key_of_trial`, or an actor's id.
+    """
     global _key
     _key = key
     _entry.clear()
+    package = logging.getLogger(_PACKAGE)
+    for handler in [h for h in package.handlers if isinstance(h, _PublishedWarnings)]:
+        package.removeHandler(handler)
+    if key is not None:
+        package.addHandler(_PublishedWarnings())
 
 
 def publish_as_trial(storage: Any) -> None:
@@ -194,6 +214,32 @@ def publish_as_actor() -> None:
         publish_as(ray.get_runtime_context().get_actor_id())
 
 
+class _PublishedWarnings(logging.Handler):
+    """Publishes the first line of what is logged as a warning or worse, a few times of each kind.
+
+    The log of a process that is not the user's is a file that nobody reads.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._kinds: Counter[str] = Counter()
+        self._number = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Publish a warning."""
+        kind = str(record.msg)
+        self._kinds[kind] += 1
+        if self._kinds[kind] > MOST_ALIKE:
+            return
+        text = record.getMessage().partition("\n")[0]
+        if self._kinds[kind] == MOST_ALIKE:
+            text += " Further ones are only counted and logged."
+        self._number += 1
+        before = _entry.get(WARNINGS, [])
+        _entry[WARNINGS] = [*before, [self._number, text]][-MOST_WARNINGS:]
+        _put()
+
+
 def stage(name: str, done: int | None = None, total: int = 0, actors: Sequence[Any] = ()) -> None:
     """Publish the stage of the iteration, immediately.
 
@@ -204,7 +250,7 @@ def stage(name: str, done: int | None = None, total: int = 0, actors: Sequence[A
         actors: Handles of the actors that this process waits for, which publish the details.
     """
     if _key is not None:
-        _entry.clear()
+        _entry.pop("detail", None)
         _entry["actors"] = [actor._actor_id.hex() for actor in actors]
         _write("stage", name, done, total)
 
@@ -228,12 +274,15 @@ class Count:
 
 
 def _write(kind: str, name: str, done: int | None, total: int) -> None:
-    global _written_at
-    if not ray.is_initialized():
-        return
-    _written_at = time.monotonic()
     _entry[kind] = name if done is None else f"{name} {done:,} of {total:,}"
-    internal_kv._internal_kv_put(_key, json.dumps(_entry), overwrite=True, namespace=NAMESPACE)
+    _put()
+
+
+def _put() -> None:
+    global _written_at
+    if ray.is_initialized():
+        _written_at = time.monotonic()
+        internal_kv._internal_kv_put(_key, json.dumps(_entry), overwrite=True, namespace=NAMESPACE)
 
 
 def activity_of(key: str) -> str:
@@ -242,6 +291,22 @@ def activity_of(key: str) -> str:
     details = [entry, *map(_read, entry.get("actors", ()))]
     inner = next((one["detail"] for one in details if "detail" in one), "")
     return f"{entry.get('stage', '')} ({inner})".strip() if inner else entry.get("stage", "")
+
+
+def warnings_of(key: str) -> list[tuple[str, int, str]]:
+    """Return the last warnings under a trial's key, and of the actors that it waits for.
+
+    Returns:
+        For each the key of the process that published it, its number there, and its text.
+    """
+    entry = _read(key)
+    keys = [key, *entry.get("actors", ())]
+    entries = [entry, *map(_read, keys[1:])]
+    return [
+        (each, number, text)
+        for each, published in zip(keys, entries, strict=True)
+        for number, text in published.get(WARNINGS, ())
+    ]
 
 
 def _read(key: str) -> dict[str, Any]:

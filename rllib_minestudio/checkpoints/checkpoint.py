@@ -207,11 +207,12 @@ def open(source: Source | Checkpoint, *, verified: bool = False) -> Checkpoint:
             return source
         _compare_with_record(source.path)
         return replace(source, verified=True)
-    if isinstance(source, Sequence) and not isinstance(source, str):
-        if len(source) != 2:
+    if not isinstance(source, str | Path):
+        is_pair = isinstance(source, Sequence) and len(source) == 2
+        if not is_pair or not all(isinstance(part, str | Path) for part in source):
             raise CheckpointMismatchError(
-                f"weights {list(map(str, source))} must be one path or id, or OpenAI's two "
-                f"files: [.model, .weights]."
+                f"weights {shown(source)} must be one path or id, or OpenAI's two files: "
+                "[.model, .weights]."
             )
         files = _openai(Path(source[0]), Path(source[1]))
         return Checkpoint(**vars(files), name=str(source), path=files.weights, verified=True)

@@ -26,6 +26,7 @@ from rllib_minestudio.errors import (
     CheckpointMismatchError,
     did_you_mean,
 )
+from rllib_minestudio.foundation.files import NOT_A_URL, is_url
 
 LATEST = "latest"
 POLICY_AVERAGE = "policy_average"
@@ -94,6 +95,8 @@ def locate(source: str | Path) -> Path:
     """
     if is_shipped(source):
         return shipped_folder(str(source))
+    if is_url(str(source)):
+        raise CheckpointMismatchError(f"{str(source)!r} {NOT_A_URL}. {EXPECTED}.")
     path = Path(source)
     if path.suffix in EXPERIMENT_SUFFIXES and path.is_file():
         raise CheckpointMismatchError(

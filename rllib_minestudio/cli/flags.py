@@ -21,6 +21,7 @@ from typing import Any, NoReturn, TypeVar
 
 from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
 from rllib_minestudio.foundation.console import stderr
+from rllib_minestudio.foundation.files import NOT_A_URL, is_url
 from rllib_minestudio.foundation.options import (
     bounds_of,
     default_of,
@@ -105,6 +106,8 @@ class DeclaredFlag:
     def problems(self, value: Any) -> list[str]:
         """Return what is wrong with a value, one sentence per problem."""
         name = self.names[0] if self.names else self.metavar
+        if isinstance(value, Path) and is_url(str(value)):
+            return [f"{name} {str(value)!r} {NOT_A_URL}."]
         return value_problems(name, value, self.kind, self.is_nullable, bounds_of(self.option))
 
 

@@ -17,17 +17,21 @@ from gymnasium.envs.registration import EnvSpec
 from rllib_minestudio.env.actions import ENV_KEYS
 from rllib_minestudio.env.backends.protocol import Backend
 from rllib_minestudio.env.callbacks.base import Info, Obs
-from rllib_minestudio.env.callbacks.builder import build_callbacks, declaring_callbacks
-from rllib_minestudio.env.callbacks.compose import METHOD, declared_spaces
+from rllib_minestudio.env.callbacks.builder import (
+    build_callbacks,
+    declaring_callbacks,
+    is_built_in,
+)
+from rllib_minestudio.env.callbacks.compose import METHOD, declared_spaces, declaring
 from rllib_minestudio.env.env_options import MINECRAFT, EnvOptions
 from rllib_minestudio.env.simulator import MinecraftSim
 from rllib_minestudio.env.voxel.data import TICKS_PER_SECOND
-from rllib_minestudio.errors import USER_ERRORS, EngineError, describe
+from rllib_minestudio.errors import USER_ERRORS, EngineError, describe_with_place
 from rllib_minestudio.foundation.buttons import NUM_BUTTONS
-from rllib_minestudio.foundation.episode_info import ENGINE_ERROR, POV
+from rllib_minestudio.foundation.episode_info import ENGINE_ERROR, POV, RESET_ERROR
 from rllib_minestudio.foundation.episode_seeds import EPISODE_SEED, RESET_OPTIONS
 from rllib_minestudio.foundation.failure_budget import FailureBudget
-from rllib_minestudio.foundation.observations import IMAGE
+from rllib_minestudio.foundation.observations import IMAGE, SEPARATOR, misfit, parts_of
 
 _NOT_PASSED_ON = frozenset({POV, IMAGE, "voxels", "mobs"})
 """Info keys that only callbacks see, because they are large."""
@@ -46,7 +50,8 @@ class MineStudioEnv(gym.Env[Obs, Any]):
 
     An episode terminates when the player dies and is truncated by a time limit. If the engine or a
     callback raises, the episode is truncated with the last observation and `info["engine_error"]`,
-    and the next `reset` builds a new engine.
+    and the next `reset` builds a new engine. If one raises in `reset`, a new engine is built there,
+    and the episode's first info has `reset_error`.
 
     `reset(seed=s)` starts a new world and, for the same s, always the same episode, whatever
     happened before. `reset(options={"episode_seed": s})` also starts the episode of s, but stays in
@@ -86,6 +91,7 @@ class MineStudioEnv(gym.Env[Obs, Any]):
         )
         callbacks = build_callbacks(self.options.callbacks)
         self.observation_space: spaces.Dict = observation_space(self.options.obs_size, callbacks)
+        self._parts = parts_of(self.observation_space)
         self.action_space = _action_space(self.options)
         self.sim = self._build(callbacks)
         self._last_obs: Obs | None = None
@@ -158,6 +164,7 @@ class MineStudioEnv(gym.Env[Obs, Any]):
         if wanted is None and self._np_random is None:
             entropy = (self.options.seed, self.options.worker_index, self.options.vector_index)
             self.np_random = np.random.default_rng(np.random.SeedSequence(entropy))
+        failed: Info = {}
         while True:
             super().reset(seed=wanted)  # in every attempt: a failed one may have drawn numbers
             try:
@@ -165,9 +172,10 @@ class MineStudioEnv(gym.Env[Obs, Any]):
                     self._rebuild()
                 self.sim.np_random = self.np_random
                 obs, info = self.sim.reset(hard=seed is not None)
-                return self._pass_on(obs, info)
+                return self._pass_on(obs, {**info, **failed})
             except Exception as error:
                 self._note_failure(error)
+                failed = {RESET_ERROR: describe_with_place(error)}
 
     def step(self, action: Any) -> tuple[Obs, float, bool, bool, Info]:
         """Play one game tick, 1/20 s.
@@ -188,7 +196,7 @@ class MineStudioEnv(gym.Env[Obs, Any]):
             obs, info = self._pass_on(obs, info)
         except Exception as error:
             self._note_failure(error)
-            info = {**self._last_info, ENGINE_ERROR: describe(error)}
+            info = {**self._last_info, ENGINE_ERROR: describe_with_place(error)}
             return copy.deepcopy(self._last_obs), 0.0, False, True, info
         self._failures.note_success(is_proof=terminated or truncated)
         return obs, reward, terminated, truncated, info
@@ -239,18 +247,21 @@ class MineStudioEnv(gym.Env[Obs, Any]):
         if isinstance(error, USER_ERRORS):
             raise error
         _logger.error("The engine or a callback failed.", exc_info=error)
-        self._failures.note_failure(type(error).__name__, f"{describe(error)}.")
+        self._failures.note_failure(type(error).__name__, f"{describe_with_place(error)}.")
 
     def _pass_on(self, obs: Obs, info: Info) -> tuple[Obs, Info]:
         """Remember and return the results without undeclared observations and large info entries.
 
         Raises:
-            EngineError: If the observation lacks a declared key.
+            EngineError: If the observation lacks a declared key, or has another shape or dtype.
         """
         if obs.keys() != self.observation_space.spaces.keys():
             obs, undeclared = declared_part(self.observation_space, obs, info)
             for name in undeclared:
                 _note_left_out(name)
+        if (problem := misfit(self._parts, obs)) is not None:
+            name, declared, found = problem
+            raise EngineError(how_to_fit(self.sim.callbacks, name, declared, found))
         self._last_obs = obs
         self._last_info = {
             key: value
@@ -336,6 +347,29 @@ def declared_part(space: spaces.Dict, obs: Obs, info: Info) -> tuple[Obs, list[s
         )
     undeclared = [key for key in obs if key not in space.spaces and key not in info]
     return {key: obs[key] for key in space.spaces}, undeclared
+
+
+def how_to_fit(callbacks: Iterable[Any], name: str, declared: str, found: str) -> str:
+    """Return the advice for an observation of another shape or dtype than was declared.
+
+    Args:
+        callbacks: The environment's callbacks.
+        name: Name of the part of the observation.
+        declared: Its dtype and shape as declared.
+        found: Those of the observation.
+    """
+    key = name.split(SEPARATOR)[0]
+    if key == IMAGE:
+        others = [type(callback).__name__ for callback in callbacks if not is_built_in(callback)]
+        whose = f"one of {', '.join(others)}" if others else "a callback"
+        return (
+            f"The observation's frame is {found} instead of {declared}: {whose} must have changed "
+            "it in after_reset or after_step. Set obs_size to the size that you want."
+        )
+    return (
+        f"The observation's {name!r} is {found}, but {METHOD}() of {declaring(callbacks, key)} "
+        f"declares {declared}: correct one of the two."
+    )
 
 
 def how_to_declare(key: str) -> str:

@@ -13,7 +13,7 @@ from ray import tune
 from ray.tune.experiment import Trial
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from rllib_minestudio.algorithms.reporting import activity_of, key_of_trial
+from rllib_minestudio.algorithms.reporting import activity_of, key_of_trial, warnings_of
 from rllib_minestudio.experiments.experiment_file import value_at
 from rllib_minestudio.experiments.result_metrics import ENV_STEPS, ITERATION, TOTAL_SECONDS, metric
 from rllib_minestudio.experiments.summary import read_history
@@ -152,6 +152,7 @@ class TrainingProgress(tune.Callback):
         self._last_printed: dict[str, float] = {}
         self._last_result: dict[str, float] = {}
         self._evaluations: dict[str, float | None] = {}
+        self._warned: dict[str, int] = {}
         self._last_line = self._last_look = -math.inf
 
     def __getstate__(self) -> dict[str, Any]:
@@ -186,11 +187,19 @@ class TrainingProgress(tune.Callback):
         under_way += [trial for trial in trials if trial.status == Trial.PENDING]
         for trial in under_way[:MOST_WATCHED]:
             since = self._last_result.setdefault(trial.trial_id, now)
+            self._tell_warnings(trial)
             doing = activity_of(key_of_trial(trial))
             if not doing and trial is under_way[0]:
                 doing = "starting its process"
             if doing:
                 self._tell_within(trial, within_iteration(trial, doing, now - since), now - since)
+
+    def _tell_warnings(self, trial: Any) -> None:
+        """Print what a trial's processes have warned of since the last look."""
+        for process, number, text in warnings_of(key_of_trial(trial)):
+            if number > self._warned.get(process, 0):
+                self._warned[process] = number
+                self._print(trial, f"warning: {text}", style="yellow")
 
     def _tell_within(self, trial: Any, text: str, seconds: float) -> None:
         """Show a trial's activity on its bar, or, without bars, on a line if it takes long."""
@@ -209,9 +218,10 @@ class TrainingProgress(tune.Callback):
             self._tasks[trial.trial_id] = self._bars.add_task("", total=1.0)
         self._bars.update(self._tasks[trial.trial_id], description=" ".join(filter(None, words)))
 
-    def _print(self, trial: Any, line: str) -> None:
+    def _print(self, trial: Any, line: str, style: str | None = None) -> None:
         # The label's brackets are not markup.
-        stdout.print(" ".join([trial_label(trial, self._searched), line]).strip(), markup=False)
+        text = " ".join([trial_label(trial, self._searched), line]).strip()
+        stdout.print(text, markup=False, style=style)
 
     def on_trial_result(
         self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
@@ -239,8 +249,13 @@ class TrainingProgress(tune.Callback):
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         """Print that a trial failed; Tune calls this."""
+        self._tell_warnings(trial)
         name = trial_label(trial, self._searched) or "The trial"
         stdout.print(f"{name} failed", style="red", markup=False)
+
+    def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        """Print the last warnings; Tune calls this when a trial has trained to its end."""
+        self._tell_warnings(trial)
 
     def on_experiment_end(self, trials: list[Any], **info: Any) -> None:
         """Close the live display; Tune calls this at the end."""

@@ -353,6 +353,10 @@ def _label(settings: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={short(value)}" for name, value in settings.items())
 
 
+RESULTS_FILE = "result.json"
+"""Tune's file of a trial's results, a line for each."""
+
+
 def read_history(trial_folder: Path) -> list[dict[str, Any]]:
     """Read the results of a trial from its `result.json`, one per iteration.
 
@@ -360,7 +364,7 @@ def read_history(trial_folder: Path) -> list[dict[str, Any]]:
     Of iterations repeated after a crash, the last result counts; a line that the crash cut off is
     ignored.
     """
-    file = trial_folder / "result.json"
+    file = trial_folder / RESULTS_FILE
     by_iteration: dict[int, dict[str, Any]] = {}
     for line in file.read_text().splitlines() if file.is_file() else []:
         try:

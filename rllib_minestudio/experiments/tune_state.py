@@ -15,7 +15,7 @@ import json
 import logging
 import pickle
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,9 @@ from rllib_minestudio.checkpoints.lookup import (
     number_of,
     numbered_folders,
 )
+from rllib_minestudio.checkpoints.record import CheckpointRecord
+from rllib_minestudio.experiments.result_metrics import ITERATION
+from rllib_minestudio.experiments.summary import RESULTS_FILE, read_history
 from rllib_minestudio.foundation.files import whole_file, write_whole
 
 logger = logging.getLogger(__name__)
@@ -198,6 +201,7 @@ def catch_up(trial: Any, trial_folder: Path, checkpoint_config: tune.CheckpointC
     trial.run_metadata.checkpoint_manager = type(manager)(checkpoint_config=checkpoint_config)
     for checkpoint in found:
         trial.on_checkpoint(_as_result(checkpoint))
+    log_missing_results(trial_folder, [checkpoint.record for checkpoint in found])
     newest = found[-1]
     for folder in numbered_folders(trial_folder):
         if number_of(folder) > number_of(newest.folder):
@@ -207,6 +211,25 @@ def catch_up(trial: Any, trial_folder: Path, checkpoint_config: tune.CheckpointC
     trial.storage.current_checkpoint_index = number_of(newest.folder)
     # A record keeps the config as plain data next to its result; Tune keeps it in the result.
     trial.update_last_result({**copy.deepcopy(newest.record.result), "config": trial.config})
+
+
+def log_missing_results(trial_folder: Path, records: Sequence[CheckpointRecord]) -> None:
+    """Append the results of checkpoints to `result.json` if it lacks their iterations.
+
+    Tune saves the checkpoint of an iteration before it logs the result: a driver that was killed in
+    between would leave a gap in the learning curve.
+
+    Args:
+        trial_folder: The trial's folder.
+        records: The records of its checkpoints.
+    """
+    logged = {result[ITERATION] for result in read_history(trial_folder)}
+    missing = [record.result for record in records if record.iteration not in logged]
+    if missing:
+        file = trial_folder / RESULTS_FILE
+        text = file.read_text() if file.is_file() else ""
+        lines = [*text.splitlines(), *(json.dumps(result) for result in missing)]
+        write_whole(file, "".join(f"{line}\n" for line in lines))
 
 
 def _as_result(checkpoint: SavedCheckpoint) -> _TrainingResult:

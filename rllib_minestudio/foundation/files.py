@@ -10,6 +10,7 @@ import glob
 import json
 import os
 import platform
+import re
 import shutil
 import stat
 import tempfile
@@ -21,6 +22,20 @@ from typing import Any
 import yaml
 
 from rllib_minestudio.errors import FolderInUseError, MineStudioError
+
+_URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:/+[^/]")
+"""Also one whose slashes `Path` has merged."""
+
+NOT_A_URL = (
+    "is an address, and nothing is read from or written to addresses: download it and give the "
+    "path, or, for a model on Hugging Face, its id: owner/name"
+)
+"""What is wrong with an address that is given for a path, without a full stop."""
+
+
+def is_url(text: str) -> bool:
+    """Return whether a text that should be a path is an address, such as https://host/x."""
+    return _URL.match(text) is not None and not os.path.exists(text)
 
 
 class Unfinished:

@@ -127,14 +127,38 @@ def write_observation(slots: Mapping[str, NDArray], obs: Mapping[str, Any]) -> N
     Raises:
         TypeError: A part has another shape or dtype, which NumPy would broadcast or cast.
     """
+    if (problem := misfit(slots, obs)) is not None:
+        name, declared, found = problem
+        raise TypeError(
+            f"The environment's observation space promises {name!r} as {declared}, but the "
+            f"environment gave {found}."
+        )
     for name, slot in slots.items():
-        value: Any = obs
-        for key in keys_of(name):
-            value = value[key] if isinstance(value, Mapping) and key in value else None
-        found = np.asarray(value)
-        if found.shape != slot.shape or found.dtype != slot.dtype:
-            raise TypeError(
-                f"The environment's observation space promises {name!r} as {slot.dtype} "
-                f"{slot.shape}, but the environment gave {found.dtype} {found.shape}."
-            )
-        slot[...] = found
+        slot[...] = _value(obs, name)
+
+
+def misfit(
+    parts: Mapping[str, ObservationPart | NDArray], obs: Mapping[str, Any]
+) -> tuple[str, str, str] | None:
+    """Return the first part of an observation that has another shape or dtype than declared.
+
+    Args:
+        parts: Name -> part, or an array of its shape and dtype.
+        obs: The environment's observation, nested.
+
+    Returns:
+        The part's name, and the dtype and shape declared and found, as texts; None if all fit.
+    """
+    for name, part in parts.items():
+        found = np.asarray(_value(obs, name))
+        if found.shape != part.shape or found.dtype != part.dtype:
+            declared = f"{part.dtype} {part.shape}"
+            return name, declared, f"{found.dtype} {found.shape}"
+    return None
+
+
+def _value(obs: Any, name: str) -> Any:
+    """Return a part of a nested observation; None if it has none of this name."""
+    for key in keys_of(name):
+        obs = obs[key] if isinstance(obs, Mapping) and key in obs else None
+    return obs

@@ -1,12 +1,17 @@
 """What is told within an iteration, in one process and across processes."""
 
+import logging
+import math
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 import ray
+from ray.tune.experiment import Trial
 
 from rllib_minestudio.algorithms import reporting
+from rllib_minestudio.experiments.progress import TrainingProgress
 from tests.algorithms.toy_envs import AttackOnRed
 
 
@@ -47,6 +52,39 @@ def test_a_stage_shows_the_details_of_the_actor_that_is_waited_for(told):
     assert reporting.activity_of(told) == "learning (minibatch 1 of 8)"
     reporting.stage("evaluating")
     assert reporting.activity_of(told) == "evaluating"
+
+
+@ray.remote(num_cpus=0)
+class Warner:
+    def warn(self, number):
+        reporting.publish_as_actor()
+        log = logging.getLogger("rllib_minestudio.algorithms.env_pool.base")
+        log.warning("An error %s:\nand its traceback", number)
+        log.info("not this")
+
+
+def test_warnings_of_all_processes_are_printed_once_and_the_first_few_of_a_kind(told, capsys):
+    warner, shown = Warner.remote(), TrainingProgress({}, [])
+    trial = SimpleNamespace(
+        storage=SimpleNamespace(trial_dir_name=told),
+        status=Trial.RUNNING,
+        trial_id="x",
+        last_result={},
+        config={},
+    )
+    reporting.stage("collecting: fragment", 5, 32, [warner])
+    logging.getLogger("rllib_minestudio.algorithms.learner").warning("This process warns")
+    for number in range(9):
+        ray.get(warner.warn.remote(number))
+        shown._last_look = -math.inf
+        shown.on_step_begin(0, [trial])
+    printed = [line for line in capsys.readouterr().out.splitlines() if "warning" in line]
+    assert printed == [
+        "warning: This process warns",
+        "warning: An error 0:",
+        "warning: An error 1:",
+        "warning: An error 2: Further ones are only counted and logged.",
+    ]
 
 
 def test_nothing_is_told_where_nobody_asked(local_ray):

@@ -138,6 +138,7 @@ def test_returns_of_several_experiments_are_not_compared(results, source):
         ("results/cwo/latest", r"'results' has no 'cwo', and holds cow\. Did you mean 'cow'\?"),
         ("nothing/best", "names no checkpoint: '.' has no 'nothing', and holds empty, results,"),
         ("empty/best", "names no checkpoint: 'empty' holds nothing. Append /best to the folder"),
+        ("https://a.b/x/best", r"'https://a\.b/x/best' is an address, and nothing is read from"),
         ("task.yaml", "'task.yaml' is an experiment file, not a checkpoint. Give a checkpoint,"),
     ],
 )

@@ -1,6 +1,7 @@
 """`rllib doctor`: real checks, in processes of their own, with time limits and an exit status."""
 
 import json
+import signal
 import sys
 import time
 
@@ -13,6 +14,7 @@ from rllib_minestudio.cli.main import main
 from rllib_minestudio.doctor import CHECKS, MINECRAFT, TRAINING, Check, Health, diagnose
 from rllib_minestudio.env.voxel import kernel_cache, kernels
 from rllib_minestudio.env.voxel.server import launcher
+from tests.processes import python
 
 
 def by_name(name):
@@ -126,6 +128,27 @@ def test_a_check_that_hangs_or_crashes_is_a_finding(
         time.sleep(0.05)
 
 
+def test_a_doctor_that_is_interrupted_leaves_nothing_running(tmp_path):
+    program = stand_in(tmp_path, f"echo $$ >> {tmp_path}/pids; exec sleep 300")
+    code = (
+        "import sys; from rllib_minestudio import doctor\n"
+        "from rllib_minestudio.cli.main import main\n"
+        f"sys.executable = {program!r}\n"
+        "sys.exit(main(['doctor']))"
+    )
+    process = python("-c", code)
+    deadline = time.monotonic() + 60
+    pids = tmp_path / "pids"
+    while not pids.exists() or len(pids.read_text().split()) < 4:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    process.wait(30)
+    while any(running(int(pid)) for pid in pids.read_text().split()):
+        assert time.monotonic() < deadline, "it has left processes"
+        time.sleep(0.05)
+
+
 def running(pid):
     try:
         with open(f"/proc/{pid}/stat") as file:
@@ -146,7 +169,7 @@ def shown(monkeypatch, *checks):
     monkeypatch.setattr(
         doctor,
         "_run",
-        lambda check: doctor.Diagnosis(check, healths[check.name], 0.1),
+        lambda check, running: doctor.Diagnosis(check, healths[check.name], 0.1),
     )
 
 

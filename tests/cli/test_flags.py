@@ -109,6 +109,16 @@ def test_a_value_out_of_bounds_is_one_sentence(command, flag, value, capsys, mon
     assert value[:5] in error and error.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    "words",
+    [["train", "file", "https://a.b/cow.yaml"], ["train", "file", "cow", "--out", "s3://b"]],
+)
+def test_an_address_is_not_taken_for_a_path(words, capsys, monkeypatch):
+    monkeypatch.setattr(stderr, "_width", 1000)
+    assert main(words) == 2
+    assert "is an address, and nothing is read from or written to" in capsys.readouterr().err
+
+
 def test_all_that_is_wrong_is_said_at_once(capsys):
     assert main(["evaluate", "x", "--episodes", "0", "--crf", "99", "--only", "best"]) == 2
     assert capsys.readouterr().err.count("error: --") == 3

@@ -30,7 +30,6 @@ def train(folder, *arguments):
     return run_rllib(folder, "train", "file", "tiny.yaml", *arguments)
 
 
-@pytest.mark.slow
 def test_a_run_leaves_a_summary_a_curve_videos_and_what_trackers_want(folder):
     options = ["--set", "record_video_interval=4", "--set"]
     options += ["trackers.wandb={project: cows, group: some, name: first, mode: offline}"]

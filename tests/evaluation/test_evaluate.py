@@ -60,7 +60,6 @@ def test_a_rate_of_one_half_is_measured_as_one_half(make_runner):
     assert sum(bool(e.success) for e in first) / 8 > high
 
 
-@pytest.mark.slow
 def test_the_summary_is_the_same_whatever_the_number_of_workers(make_group, tmp_path):
     found = []
     weights = None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import enum
+import logging
 import time
 from abc import ABC, abstractmethod
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -13,7 +14,8 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from rllib_minestudio.foundation.episode_info import ENGINE_ERROR, SUCCESS, TASK
+from rllib_minestudio.errors import EnvPoolError
+from rllib_minestudio.foundation.episode_info import ENGINE_ERROR, RESET_ERROR, SUCCESS, TASK
 from rllib_minestudio.foundation.episode_seeds import EpisodeCounts
 from rllib_minestudio.foundation.values import OMITTED, integer_or_text, plain
 
@@ -234,6 +236,52 @@ class RunningEpisode:
             env_index=self._env_index,
             info=info,
         )
+
+
+JUDGED_EPISODES = 20
+"""How many of the last episodes are looked at to see whether errors have become the rule."""
+
+_logger = logging.getLogger(__name__)
+
+
+class CutShort:
+    """Limits the share of episodes that exceptions within their environments cut short.
+
+    Such an environment often plays on: `MineStudioEnv` builds a new engine. So neither the number
+    of failures in a row nor that within an hour need ever be large, while most of what is learnt
+    from ends in an error, such as one of a user's callback.
+    """
+
+    def __init__(self) -> None:
+        self._last: deque[bool] = deque(maxlen=JUDGED_EPISODES)
+
+    def note(self, episode: Episode, *, raised: bool) -> None:
+        """Note the end of an episode.
+
+        Args:
+            episode: The episode.
+            raised: Whether an exception ended it.
+
+        Raises:
+            EnvPoolError: Exceptions cut short more than half of the last `JUDGED_EPISODES`.
+        """
+        self._last.append(raised)
+        count = sum(self._last)
+        if raised and len(self._last) == JUDGED_EPISODES and count > JUDGED_EPISODES / 2:
+            raise EnvPoolError(
+                f"Errors cut short {count} of the last {JUDGED_EPISODES} episodes, the last time: "
+                f"{episode.env_error}. Nothing sensible can be learnt from these: correct what "
+                "raises, most likely a callback of the environment."
+            )
+
+
+def log_survived(env_index: int, info: Mapping[str, Any]) -> str | None:
+    """Warn of an exception that an environment says in an info to have survived, and return it."""
+    for key, what in ((ENGINE_ERROR, "cut short an episode"), (RESET_ERROR, "delayed a reset")):
+        if error := info.get(key):
+            _logger.warning("An error %s of environment %d: %s", what, env_index, error)
+            return str(error)
+    return None
 
 
 def plain_info(info: Mapping[Any, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rllib_minestudio.algorithms.env_pool.base import (
+    CutShort,
     EnvPool,
     Episode,
     EpisodeSource,
@@ -23,11 +24,13 @@ from rllib_minestudio.algorithms.env_pool.base import (
     RunningEpisode,
     StepInfos,
     copied,
+    log_survived,
     plain_info,
 )
 from rllib_minestudio.algorithms.env_pool.process_envs import ERROR, env_failures, log_restart
 from rllib_minestudio.algorithms.options import EnvPoolOptions
-from rllib_minestudio.errors import USER_ERRORS, describe
+from rllib_minestudio.errors import USER_ERRORS, describe_with_place
+from rllib_minestudio.foundation.episode_info import ENGINE_ERROR
 from rllib_minestudio.foundation.episode_seeds import EpisodeCounts, NumberedEpisodes, begin_episode
 from rllib_minestudio.foundation.observations import parts_of, write_observation
 
@@ -81,6 +84,7 @@ class InlineEnvs(EnvPool):
         self._failures = [
             env_failures(i, options.max_restarts_per_hour, self.restarts) for i in range(n)
         ]
+        self._cut_short = CutShort()
         self._actions: dict[int, Mapping[str, Any] | None] = {}
         self._closed = False
         self._infos = infos
@@ -163,7 +167,7 @@ class InlineEnvs(EnvPool):
         except USER_ERRORS:
             raise
         except Exception as error:
-            failed, info = describe(error), {}
+            failed, info = describe_with_place(error), {}
             reward, terminated, truncated = 0.0, False, True
             self._replace(i, error)
         else:
@@ -181,6 +185,9 @@ class InlineEnvs(EnvPool):
             if truncated and not terminated:
                 final_obs[i] = copied(self._slots[i])
             episodes.append(self._running[i].finish(plain_info(info), failed))
+            raised = failed is not None or ENGINE_ERROR in info
+            self._cut_short.note(episodes[-1], raised=raised)
+            self._note_survived(i, info)
             self._begin(i)
 
     def _begin(self, i: int) -> None:
@@ -199,16 +206,23 @@ class InlineEnvs(EnvPool):
             except Exception as error:
                 self._replace(i, error)
                 continue
+            self._note_survived(i, info)
             first = plain_info(info)
             self._running[i] = RunningEpisode(i, first)
             if self._infos is not Infos.NONE:
                 self._told[i] = self._told.get(i, StepInfos())._replace(first=first)
             return
 
+    def _note_survived(self, i: int, info: Mapping[str, Any]) -> None:
+        """Count an exception that an environment has survived, if the info tells of one."""
+        if error := log_survived(i, info):
+            self._failures[i].note_failure(ERROR, error)
+
     def _replace(self, i: int, error: Exception) -> None:
         """Rebuild the environment, with as many attempts as the failure budget allows."""
         while True:
-            what = "".join(traceback.format_exception(error)).rstrip()
+            trace = "".join(traceback.format_exception(error)).rstrip()
+            what = f"{describe_with_place(error)}\n{trace}"
             self._failures[i].note_failure(ERROR, what)
             delay_s = self._failures[i].delay_s
             log_restart(i, ERROR, what, delay_s)

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.algorithms.env_pool import process_main
 from rllib_minestudio.algorithms.env_pool.base import (
+    CutShort,
     EnvPool,
     Episode,
     EpisodeSource,
@@ -37,11 +38,13 @@ from rllib_minestudio.algorithms.env_pool.base import (
     RunningEpisode,
     StepInfos,
     copied,
+    log_survived,
 )
 from rllib_minestudio.algorithms.env_pool.process_handle import EnvProcess, Reaper
 from rllib_minestudio.algorithms.env_pool.process_main import Disconnected, map_observation
 from rllib_minestudio.algorithms.options import EnvPoolOptions
 from rllib_minestudio.errors import EnvPoolError
+from rllib_minestudio.foundation.episode_info import ENGINE_ERROR
 from rllib_minestudio.foundation.episode_seeds import EpisodeCounts, NumberedEpisodes
 from rllib_minestudio.foundation.failure_budget import DIED, FailureBudget
 from rllib_minestudio.foundation.observations import parts_of
@@ -92,6 +95,7 @@ class PoolContext(NamedTuple):
         reaper: Kills processes that outlive this one.
         selector: Waits for their messages; the data of its keys are (`SupervisedEnv`, its process).
         restarts: Counts restarts by cause.
+        cut_short: Limits the share of episodes that exceptions cut short.
         episodes: Receives the episodes that ended.
         infos: Which infos are returned.
         read: The top-level observation keys to return; None: all.
@@ -104,6 +108,7 @@ class PoolContext(NamedTuple):
     reaper: Reaper
     selector: selectors.BaseSelector
     restarts: Counter[str]
+    cut_short: CutShort
     episodes: list[Episode]
     infos: Infos
     read: Collection[str] | None
@@ -161,6 +166,7 @@ class ProcessEnvs(EnvPool):
             reaper=self._reaper,
             selector=self._selector,
             restarts=self.restarts,
+            cut_short=CutShort(),
             episodes=self._episodes,
             infos=infos,
             read=read,
@@ -294,7 +300,7 @@ HUNG_START = "hung_start"
 HUNG_RESET = "hung_reset"
 HUNG_STEP = "hung_step"
 ERROR = "error"
-"""The environment raised an exception."""
+"""The environment raised an exception, or survived one that cut its episode short."""
 PERIODIC = "periodic"
 """`restart_interval` has passed; the only cause that is not a failure."""
 CAUSES = (DIED, HUNG_START, HUNG_RESET, HUNG_STEP, ERROR, PERIODIC)
@@ -488,6 +494,7 @@ class SupervisedEnv:
         if self._begins_anew:
             self._begin()
             return
+        self._note_survived(info)
         self._read()
         self._running = RunningEpisode(self._index, info)
         self.infos = self.infos._replace(first=info)
@@ -509,6 +516,7 @@ class SupervisedEnv:
             self._enter(State.READY)
             return
         self._end_episode(info or {})
+        self._note_survived(info or {})
         if self._is_due():
             self._context.restarts[PERIODIC] += 1
             self.close()
@@ -550,18 +558,27 @@ class SupervisedEnv:
             self._running.add(0.0, self._context.gamma)
             error = f"{cause}: {what.splitlines()[0]}"
             self.infos = StepInfos({}, env_error=error)
-            self._end_episode({}, env_error=error)
+            self._end_episode({}, env_error=error, raised=cause == ERROR)
         self._kill()
         self._failures.note_failure(cause, what)
         delay_s = self._failures.delay_s
         log_restart(self._index, cause, what, delay_s)
         self._enter(State.BACKOFF, delay_s)
 
-    def _end_episode(self, info: dict[str, Any], env_error: str | None = None) -> None:
+    def _note_survived(self, info: Mapping[str, Any]) -> None:
+        """Count an exception that the environment has survived, if the info tells of one."""
+        if error := log_survived(self._index, info):
+            self._failures.note_failure(ERROR, error)
+
+    def _end_episode(
+        self, info: dict[str, Any], env_error: str | None = None, *, raised: bool = False
+    ) -> None:
         assert self.outcome is not None
         if self.outcome.truncated and not self.outcome.terminated:
             self.final_obs = copied(self.obs)
-        self._context.episodes.append(self._running.finish(info, env_error))
+        episode = self._running.finish(info, env_error)
+        self._context.episodes.append(episode)
+        self._context.cut_short.note(episode, raised=raised or ENGINE_ERROR in info)
 
     def _read(self) -> None:
         """Copy the newest observation from shared memory."""

@@ -19,8 +19,8 @@ import gymnasium as gym
 import numpy as np
 
 from rllib_minestudio.algorithms.env_pool.base import Observations, plain_info
-from rllib_minestudio.errors import USER_ERRORS, describe
-from rllib_minestudio.foundation.episode_info import ENGINE_ERROR, SUCCESS, TASK
+from rllib_minestudio.errors import USER_ERRORS, describe_with_place
+from rllib_minestudio.foundation.episode_info import ENGINE_ERROR, RESET_ERROR, SUCCESS, TASK
 from rllib_minestudio.foundation.episode_seeds import begin_episode
 from rllib_minestudio.foundation.observations import ObservationPart, parts_of, write_observation
 from rllib_minestudio.foundation.processes import die_with
@@ -54,7 +54,8 @@ def main(channel_fd: int, obs_fd: int, handover_fd: int, parent: int) -> None:
         sys.exit(1)  # the pool is gone
     except Exception as error:
         trace = traceback.format_exc()[-MAX_BYTES // 8 :]
-        channel.send(FAILED, describe(error)[:1000], trace, isinstance(error, USER_ERRORS))
+        what = describe_with_place(error)[:1000]
+        channel.send(FAILED, what, trace, isinstance(error, USER_ERRORS))
         sys.exit(1)
 
 
@@ -112,7 +113,9 @@ def bounded_info(info: Mapping[Any, Any]) -> dict[str, Any]:
     """Return the plain part of an info; if it is too large, only what an `Episode` reads of it."""
     plain = plain_info(info)
     if len(repr(plain)) > MAX_BYTES // 2:
-        return {key: plain[key] for key in (TASK, SUCCESS, ENGINE_ERROR) if key in plain}
+        return {
+            key: plain[key] for key in (TASK, SUCCESS, ENGINE_ERROR, RESET_ERROR) if key in plain
+        }
     return plain
 
 

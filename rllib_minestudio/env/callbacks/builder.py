@@ -75,6 +75,11 @@ CALLBACKS: dict[str, type] = {
 """Built-in callbacks by short name; `<name>Callback` means the same."""
 
 
+def is_built_in(callback: Any) -> bool:
+    """Return whether a callback is an object of one of `CALLBACKS`."""
+    return type(callback) in CALLBACKS.values()
+
+
 def build_callbacks(specs: Sequence[Any]) -> list[Any]:
     """Build callbacks, in order.
 

@@ -185,6 +185,17 @@ def declared_spaces(callbacks: Iterable[Any]) -> dict[str, gym.Space]:
     return found
 
 
+def declaring(callbacks: Iterable[Any], key: str) -> str:
+    """Return the name of the class of the first callback that declares `key`; "" if none does."""
+    for callback in callbacks:
+        if isinstance(callback, Compose):
+            if name := declaring(callback.callbacks, key):
+                return name
+        elif key in _declaration(callback):
+            return type(callback).__name__
+    return ""
+
+
 def declares(kind: Any) -> bool:
     """Return whether a callback or a callback class has a declaration of its own."""
     method = getattr(kind, METHOD, None)

@@ -73,7 +73,7 @@ def _compile(tell: Callable[[str], None]) -> None:
     package = str(Path(__file__).parents[3])
     search = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
     child = subprocess.Popen(
-        [sys.executable, "-m", _PROGRAM, _STAGE],
+        [sys.executable, "-m", _PROGRAM, _STAGE, str(os.getpid())],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(search)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

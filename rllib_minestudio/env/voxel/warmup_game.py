@@ -1,7 +1,7 @@
 """A short scripted game that runs, and so compiles, every kernel.
 
-`python -m rllib_minestudio.env.voxel.warmup_game PREFIX` plays it, and reports its progress in
-lines that start with PREFIX.
+`python -m rllib_minestudio.env.voxel.warmup_game PREFIX PARENT` plays it, and reports its progress
+in lines that start with PREFIX. It ends with the process PARENT.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from rllib_minestudio.env.voxel.game.screen_handling import draw_view
 from rllib_minestudio.env.voxel.game.survey import location_stats, visible_blocks
 from rllib_minestudio.env.voxel.render.camera import Camera
 from rllib_minestudio.env.voxel.render.renderer import Renderer
+from rllib_minestudio.foundation.processes import die_with
 
 _SIZES = ((128, 128), (64, 64), (640, 360))
 """Frame sizes of environments and videos."""
@@ -93,4 +94,5 @@ def main(prefix: str) -> None:
 
 
 if __name__ == "__main__":
+    die_with(int(sys.argv[2]))  # else it would go on compiling after who waits for it has ended
     main(sys.argv[1])

@@ -15,6 +15,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from rllib_minestudio.foundation.episode_info import ENGINE_ERROR
+
 SIDE = 16
 FOREVER = 3600
 SLOW_STEP_S = 0.2
@@ -206,3 +208,17 @@ class ChattyEnv(CountingEnv):
     def step(self, action):
         obs, *others = super().step(action)
         return {**obs, "word": "cow", "number": 0.5}, *others
+
+
+class SurvivingEnv(CountingEnv):
+    """Survives its own errors, as `MineStudioEnv` does: they cut every so many episodes short."""
+
+    def __init__(self, every: int) -> None:
+        super().__init__()
+        self._every = every
+
+    def step(self, action: dict[str, Any]) -> tuple[Any, float, bool, bool, dict]:
+        obs, reward, terminated, truncated, info = super().step(action)
+        if self._t == 3 and self._episode % self._every == 0:
+            return obs, 0.0, False, True, {ENGINE_ERROR: "KeyError: 'wood'"}
+        return obs, reward, terminated, truncated, info

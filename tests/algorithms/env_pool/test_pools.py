@@ -14,10 +14,17 @@ from rllib_minestudio.algorithms.env_pool.process_main import MAX_BYTES, bounded
 from rllib_minestudio.errors import EnvPoolError, InvalidOptionsError
 from rllib_minestudio.foundation.episode_info import ENGINE_ERROR
 from rllib_minestudio.foundation.episode_seeds import EpisodeCounts
-from tests.algorithms.env_pool.faulty_envs import ChattyEnv, CountingEnv, FaultyEnv, ModulesEnv
+from tests.algorithms.env_pool.faulty_envs import (
+    ChattyEnv,
+    CountingEnv,
+    FaultyEnv,
+    ModulesEnv,
+    SurvivingEnv,
+)
 from tests.algorithms.env_pool.playing import play
 
 NUM_ENVS, STEPS = 3, 120
+PATIENT = EnvPoolOptions(max_restarts_per_hour=10**6)
 MAKERS = [partial(CountingEnv, seed) for seed in range(NUM_ENVS)]
 
 
@@ -187,3 +194,24 @@ def test_what_nobody_reads_need_not_be_as_promised(make_pool):
     assert list(pool.recv().obs) == ["image"]
     with pytest.raises((InvalidOptionsError, EnvPoolError), match="'word'"):
         make_pool([ChattyEnv])
+
+
+@pytest.mark.parametrize("seldom", [True, False])
+def test_an_environment_that_survives_its_errors_is_counted_and_limited_by_rate(
+    make_pool, caplog, seldom
+):
+    pool = make_pool([partial(SurvivingEnv, every=2 if seldom else 1)], options=PATIENT)
+    pool.reset()
+    if not seldom:
+        with pytest.raises(EnvPoolError, match=r"20 of the last 20 episodes.*KeyError: 'wood'"):
+            for _ in play(pool, 10**6):
+                pass
+        return
+    episodes = []
+    for step in play(pool, 10**6):
+        episodes += step.episodes
+        if len(episodes) >= 60:
+            break
+    told = [record for record in caplog.records if "cut short" in record.message]
+    assert pool.restarts["error"] == len(told) == 30
+    assert sum(episode.env_error is not None for episode in episodes) == 30

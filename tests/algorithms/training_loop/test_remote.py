@@ -19,7 +19,6 @@ def accounted_for(counts: dict[str, float]) -> bool:
     return counts["added"] == counts["occupancy"] + sum(counts[end] for end in ends)
 
 
-@pytest.mark.slow
 def test_without_staleness_runners_and_learner_take_turns(local_ray, make_config):
     config = make_config(replay_buffer={"max_fragments": 64, "max_staleness": 0})
     config = config.env_runners(num_env_runners=2, num_envs_per_env_runner=4)

@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -28,6 +30,37 @@ def test_a_compiler_that_fails_is_told_with_its_last_words(tmp_path):
     )
     assert "EngineError: Compiling the game engine failed" in result.stderr
     assert "File too large" in result.stderr
+
+
+@pytest.mark.slow
+def test_a_compiler_ends_with_who_waits_for_it(tmp_path):
+    """Else the next command would compile beside it, as after a doctor that was killed."""
+    module = "import rllib_minestudio.env.voxel.kernel_cache as cache; cache"
+    waiting = subprocess.Popen(
+        [sys.executable, "-c", f"{module}.warmup(lambda line: print(line, flush=True))"],
+        env={**os.environ, kernels.CACHE_VARIABLE: str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    with waiting:
+        while "1/3" not in (line := waiting.stdout.readline()):
+            assert line, "it has ended"
+        (child,) = children(waiting.pid)
+        waiting.kill()
+    deadline = time.monotonic() + 5
+    while Path(f"/proc/{child}").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def children(parent):
+    """The ids of a process's children."""
+    return [
+        int(stat.parent.name)
+        for stat in Path("/proc").glob("[0-9]*/stat")
+        if int(stat.read_text().rpartition(")")[2].split()[1]) == parent
+    ]
 
 
 def test_an_engine_makes_the_machine_warm():

@@ -95,6 +95,7 @@ class Trials:
         self.doing = {"a": "collecting: fragment 5 of 32", "b": ""}
         self.now = 0.0
         monkeypatch.setattr(progress, "activity_of", self.doing.get)
+        monkeypatch.setattr(progress, "warnings_of", lambda key: [])
         monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: self.now))
         self.callback = TrainingProgress({"training_iteration": 9}, [("lr",)])
 

@@ -8,6 +8,7 @@ import pytest
 from ray.train._internal.storage import StorageContext
 from ray.tune.experiment import Trial
 
+from rllib_minestudio.experiments.summary import read_history
 from rllib_minestudio.experiments.tune_state import (
     ContinueTrials,
     back_up_state,
@@ -86,6 +87,18 @@ def trial(tmp_path):
     for number, iteration in ((0, 5), (1, 10)):
         save(tmp_path / "run" / "trial", number, iteration, 1.0)
     return trial
+
+
+@pytest.mark.parametrize("logged", ["", '{"training_iteration": 5, "x": 1}\n{"training_iter'])
+def test_a_result_that_was_saved_but_not_logged_is_logged(trial, tmp_path, logged):
+    file = tmp_path / "run" / "trial" / "result.json"
+    file.write_text(logged)
+    for _ in range(2):
+        ContinueTrials().on_step_begin(0, [trial])
+        results = read_history(file.parent)
+        assert [result["training_iteration"] for result in results] == [5, 10]
+    assert results[0].get("x") == (1 if logged else None)
+    assert results[1]["env_runners"]["episode_return_mean"] == 1.0
 
 
 def test_a_trial_goes_on_from_its_newest_checkpoint(trial, tmp_path):
