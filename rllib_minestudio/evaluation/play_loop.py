@@ -8,6 +8,7 @@ import gymnasium as gym
 
 from rllib_minestudio.env.agents.scripted import Agent
 from rllib_minestudio.evaluation.episode import LONGEST_EPISODE
+from rllib_minestudio.foundation.episode_info import ENGINE_ERROR
 
 _STEPS_BETWEEN_MESSAGES = 20
 
@@ -45,6 +46,7 @@ def play_episodes(
     seed: int | None = None,
     on_action: Callable[[Any, float], None] | None = None,
     on_step: Callable[[int, int], None] | None = None,
+    on_cut_short: Callable[[str], None] | None = None,
     *,
     max_steps: int = LONGEST_EPISODE,
     max_seconds: float | None = None,
@@ -59,6 +61,8 @@ def play_episodes(
         on_action: Called with (action, return so far) before each step, while the environment still
             shows the observation that the action was chosen for.
         on_step: Called with (episodes finished, steps of the present one) after each step.
+        on_cut_short: Called with the error that cut an episode short, which then does not count;
+            None: it counts.
         max_steps: Steps after which an episode is truncated.
         max_seconds: Seconds after which no further step is played; an episode that has not ended
             by then does not count.
@@ -67,6 +71,7 @@ def play_episodes(
         The undiscounted return of each episode, of fewer than `episodes` if the time was up.
     """
     returns: list[float] = []
+    info: dict[str, Any] = {}
     start = time.monotonic()
     while len(returns) < episodes:
         observation, _ = env.reset(seed=seed if not returns else None)
@@ -78,13 +83,16 @@ def play_episodes(
             action = policy.act(observation)
             if on_action is not None:
                 on_action(action, total)
-            observation, reward, terminated, truncated, _ = env.step(action)
+            observation, reward, terminated, truncated, info = env.step(action)
             total += float(reward)
             steps += 1
             done = terminated or truncated or steps >= max_steps
             if on_step is not None:
                 on_step(len(returns), steps)
-        returns.append(total)
+        if on_cut_short is not None and ENGINE_ERROR in info:
+            on_cut_short(str(info[ENGINE_ERROR]))
+        else:
+            returns.append(total)
     return returns
 
 

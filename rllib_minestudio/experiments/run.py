@@ -10,7 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rllib_minestudio.errors import CheckpointError, InvalidOptionsError, MineStudioError
+from rllib_minestudio.errors import (
+    CheckpointError,
+    EngineError,
+    InvalidOptionsError,
+    MineStudioError,
+)
 from rllib_minestudio.experiments import ray_session
 from rllib_minestudio.experiments.resume_options import code_identities
 from rllib_minestudio.foundation.console import counted, phase, stdout
@@ -20,6 +25,8 @@ from rllib_minestudio.foundation.provenance import versions
 
 RANDOM_POLICY_FILE = "random_policy.json"
 """File with the random policy's returns in the run's folder, which a resumed run reads."""
+MOST_CUT_SHORT = 3
+"""How many of the random policy's episodes may be cut short by errors."""
 RANDOM_POLICY_SECONDS = 300.0
 """Longest time for which the random policy is measured."""
 
@@ -225,6 +232,7 @@ def random_policy_returns(plan: Any, folder: Path) -> list[float]:
             episodes,
             seed=seed,
             on_step=step_messages(show, episodes),
+            on_cut_short=_CutShort(),
             max_seconds=RANDOM_POLICY_SECONDS,
         )
         env.close()
@@ -236,6 +244,25 @@ def random_policy_returns(plan: Any, folder: Path) -> list[float]:
         )
     write_whole(file, json.dumps(returns))
     return returns
+
+
+class _CutShort:
+    """Tells the first error that cuts an episode of the random policy short, and limits them."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def __call__(self, error: str) -> None:
+        self._count += 1
+        if self._count == 1:
+            stdout.print(
+                f"  an error cut an episode short, which does not count: {error}", style="yellow"
+            )
+        if self._count == MOST_CUT_SHORT:
+            raise EngineError(
+                f"Errors cut short {MOST_CUT_SHORT} episodes of the random policy, the last time: "
+                f"{error}. Correct what raises, most likely a callback of the environment."
+            )
 
 
 def _read_returns(file: Path) -> list[float]:
