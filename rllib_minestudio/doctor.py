@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -324,34 +325,52 @@ def diagnose(checks: tuple[Check, ...]) -> list[Diagnosis]:
 
     If this is interrupted, what still runs is killed.
     """
-    running: list[subprocess.Popen[str]] = []
+    started = _Started()
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         try:
-            return list(pool.map(partial(_run, running=running), checks))
+            return list(pool.map(partial(_run, started=started), checks))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
-            for process in running:
-                _kill_group(process)
+            started.end()
             raise
 
 
-def _run(check: Check, running: list[subprocess.Popen[str]]) -> Diagnosis:
-    """Run a check in its own process, which is killed with its children if it hangs.
+class _Started:
+    """The processes of checks, all of which can be ended, together with any that is to come."""
 
-    Args:
-        check: The check.
-        running: Receives the process.
-    """
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._processes: list[subprocess.Popen[str]] = []
+        self._is_over = False
+
+    def start(self, check: Check) -> subprocess.Popen[str]:
+        """Start a check."""
+        with self._lock:
+            if self._is_over:
+                raise RuntimeError("The checks were interrupted.")
+            process = subprocess.Popen(
+                [sys.executable, "-m", "rllib_minestudio.doctor", check.name, str(os.getpid())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+            )
+            self._processes.append(process)
+            return process
+
+    def end(self) -> None:
+        """Kill what runs, and start nothing more."""
+        with self._lock:
+            self._is_over = True
+            for process in self._processes:
+                _kill_group(process)
+
+
+def _run(check: Check, started: _Started) -> Diagnosis:
+    """Run a check in its own process, which is killed with its children if it hangs."""
     start = time.monotonic()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "rllib_minestudio.doctor", check.name, str(os.getpid())],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    running.append(process)
+    process = started.start(check)
     try:
         output, errors = process.communicate(timeout=check.seconds)
     except subprocess.TimeoutExpired:

@@ -164,3 +164,7 @@ class PolicyContractError(MineStudioError):
 
 class AgentError(MineStudioError, RuntimeError):
     """A user's own agent raised an error, did not answer in time, or returned no action."""
+
+
+class UntrustedError(MineStudioError):
+    """A file from elsewhere names code or paths, which only one of a trusted writer may."""

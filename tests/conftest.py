@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import subprocess
+import tempfile
 import threading
 from collections.abc import Iterator
 from itertools import groupby
@@ -15,6 +18,11 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # The workers share the cores. Set before torch and numba are imported, and for child processes.
     for _variable in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
         os.environ.setdefault(_variable, "1")
+
+if "RLLIB_MINESTUDIO_CONFIG" not in os.environ:
+    # The key by which this user's files are recognised: one for all processes of this run.
+    os.environ["RLLIB_MINESTUDIO_CONFIG"] = tempfile.mkdtemp(prefix="rllib_minestudio_config_")
+    atexit.register(shutil.rmtree, os.environ["RLLIB_MINESTUDIO_CONFIG"], ignore_errors=True)
 
 EARLY = ("docs", "policies", "checkpoints", "recordings", "reading", "outputs")
 """Folders whose quick tests need no machine code; on a new machine it is being made meanwhile."""

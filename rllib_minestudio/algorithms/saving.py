@@ -32,7 +32,6 @@ from rllib_minestudio.checkpoints import Checkpoint
 from rllib_minestudio.checkpoints.checkpoint import (
     MODULE_FOLDERS,
     MODULE_STATE,
-    PLAYING_ENDS,
     PLAYING_FILE,
     POLICY_FOLDER,
 )
@@ -43,7 +42,9 @@ from rllib_minestudio.checkpoints.record import (
     check_digests,
     digest_of,
     save_record,
+    with_own_digest,
 )
+from rllib_minestudio.checkpoints.trust import SEAL_FILE, seal
 from rllib_minestudio.foundation.files import save_whole, whole_file, write_whole
 from rllib_minestudio.foundation.provenance import NUMERICS, code_identity, versions
 from rllib_minestudio.foundation.values import recordable
@@ -104,12 +105,16 @@ def _write_policy(module: Path, folder: Path, config: AlgorithmConfig) -> None:
     algorithm = next(filter(None, map(_name_of, inspect.getmro(config.algo_class))))
     env = _name_of(config.env)
     if env is not None and _is_plain(options):
-        facts = {"algorithm": algorithm, "env": env, **recordable(options), PLAYING_ENDS: True}
-        write_whole(folder / PLAYING_FILE, yaml.safe_dump(facts, sort_keys=False))
+        facts = {"algorithm": algorithm, "env": env, **recordable(options)}
+        text = with_own_digest(yaml.safe_dump(facts, sort_keys=False))
+        write_whole(folder / PLAYING_FILE, text)
+    seal(folder)
 
 
 def copy_playing(checkpoint: Checkpoint, folder: Path) -> bool:
     """Copy `playing.yaml` next to a copy of the policy; return whether there is one.
+
+    The copy of a trusted checkpoint gets this user's seal.
 
     Raises:
         OSError: If it cannot be written.
@@ -118,6 +123,8 @@ def copy_playing(checkpoint: Checkpoint, folder: Path) -> bool:
     if file is not None:
         with whole_file(folder / PLAYING_FILE) as partial:
             shutil.copyfile(file, partial)
+    if checkpoint.trusted:
+        seal(folder)
     return file is not None
 
 
@@ -158,8 +165,9 @@ def resolved_options(config: AlgorithmConfig) -> dict[str, Any]:
 
 
 def write_record(folder: Path, config: AlgorithmConfig, result: dict[str, Any]) -> None:
-    """Write the record of a finished checkpoint; it must be the last file written to `folder`."""
-    files = [p for p in sorted(folder.rglob("*")) if p.is_file() and p.name != RECORD_FILE]
+    """Write the record of a finished checkpoint, the last file but for the seal."""
+    own = (RECORD_FILE, SEAL_FILE)
+    files = [p for p in sorted(folder.rglob("*")) if p.is_file() and p.name not in own]
     record = CheckpointRecord(
         saved_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         result=recordable({name: value for name, value in result.items() if name != "config"}),
@@ -205,6 +213,7 @@ def save_with_record(algorithm: Algorithm, path: Any = None, **kwargs: Any) -> s
         result = {"training_iteration": algorithm.iteration, **(algorithm._last_result or {})}
         write_policy(partial, algorithm.config)
         write_record(partial, algorithm.config, result)
+        seal(partial)
 
     save_whole(folder, save)
     return str(folder)

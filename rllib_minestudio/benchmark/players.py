@@ -91,6 +91,7 @@ def make_player(
     deterministic: bool = False,
     overrides: Sequence[str] = (),
     agent_timeout_s: float = TIMEOUT_S,
+    trust: bool = False,
 ) -> BenchmarkPlayer:
     """Make the player with a name.
 
@@ -103,6 +104,7 @@ def make_player(
         deterministic: Whether a policy takes its most probable actions.
         overrides: `env_config.KEY=VALUE` changes of the environment's options.
         agent_timeout_s: Seconds that a foreign agent may take for an action.
+        trust: Whether to do all that a checkpoint asks for, whoever wrote it.
 
     Raises:
         MineStudioError: There is no such player, or it cannot be loaded.
@@ -118,7 +120,7 @@ def make_player(
     if is_agent_path(name):
         return _own_player(name, workers, envs, gpus or 0.0, deterministic, agent_timeout_s)
     try:
-        policy = load_policy_of(name, overrides)
+        policy = load_policy_of(name, overrides, trust=trust)
     except CheckpointMismatchError as error:
         hint = did_you_mean(name, SCRIPTED)
         raise CheckpointMismatchError(

@@ -56,6 +56,7 @@ class BenchmarkRequest:
         "Do not film a success and a failure of each task, which takes an eighth of the time.",
     )
     deterministic: bool = like(EvaluationOptions, "deterministic")
+    trust: bool = like(EvaluationRequest, "trust")
     workers: int = like(
         EvaluationRequest,
         "workers",

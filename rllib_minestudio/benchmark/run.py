@@ -532,6 +532,7 @@ def make_plan(request: BenchmarkRequest) -> BenchmarkPlan:
         deterministic=request.deterministic,
         overrides=request.overrides,
         agent_timeout_s=request.agent_timeout_s,
+        trust=request.trust,
     )
     player.env_config = overridden(player.env_config, request.overrides)
     engine = str(player.env_config.get("engine", VOXEL))

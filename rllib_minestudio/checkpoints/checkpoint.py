@@ -44,9 +44,10 @@ from rllib_minestudio.checkpoints.lookup import (
     locate,
     what_is_there,
 )
-from rllib_minestudio.checkpoints.record import RECORD_FILE, check_digests
+from rllib_minestudio.checkpoints.record import RECORD_FILE, check_digests, require_own_digest
+from rllib_minestudio.checkpoints.trust import is_sealed
 from rllib_minestudio.errors import CheckpointMismatchError
-from rllib_minestudio.foundation.files import SmallFileError, read_json, read_yaml
+from rllib_minestudio.foundation.files import SmallFileError, read_json, read_text, read_yaml
 from rllib_minestudio.foundation.options import is_import_path, shown
 
 if TYPE_CHECKING:
@@ -86,9 +87,6 @@ POLICY, OPTIONS = "policy", "options"
 PLAYING_FILE = "playing.yaml"
 """Beside `network.json`: the algorithm, its environment and all else that playing depends on."""
 
-PLAYING_ENDS = "whole"
-"""Key of the last line of `playing.yaml`, with the value true; a truncated file lacks it."""
-
 MOST_NESTED = 32
 """Limit on nested mappings and lists in such a `model_config`."""
 
@@ -105,6 +103,7 @@ class PolicyFiles:
         arguments: The network's arguments as MineStudio and OpenAI store them, else None.
         temperature: Temperature of the action heads, read with `arguments`; MineStudio's default
             is 1.
+        has_digests: Whether the file with the tensors holds digests of them and of `network.json`.
     """
 
     form: str
@@ -113,6 +112,7 @@ class PolicyFiles:
     options: Mapping[str, Any] | None = None
     arguments: Mapping[str, Any] | None = None
     temperature: Any = 1.0
+    has_digests: bool = False
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -126,11 +126,14 @@ class Checkpoint(PolicyFiles):
         name: Name in messages and summaries: the path that was found, or the given name or id.
         path: The folder or file that was found.
         verified: Whether it has been compared with its record, if it has one.
+        trusted: Whether the classes and paths that it names may be used: it is this user's own (see
+            `trust.py`), comes with this package, or the user says so.
     """
 
     name: str
     path: Path
     verified: bool
+    trusted: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -158,7 +161,8 @@ class Checkpoint(PolicyFiles):
     def _tensors(self) -> Tensors:
         from rllib_minestudio.checkpoints.tensor_files import read_tensors
 
-        return read_tensors(self.weights)
+        description = self.weights.parent / NETWORK
+        return read_tensors(self.weights, description if self.has_digests else None)
 
     @property
     def playing_file(self) -> Path | None:
@@ -177,6 +181,7 @@ class Checkpoint(PolicyFiles):
         if file is None:
             return None
         try:
+            require_own_digest(read_text(file))
             facts = read_yaml(file)
         except (OSError, yaml.YAMLError, SmallFileError) as error:
             raise CheckpointMismatchError(f"{str(file)!r} is damaged: {error}.") from error
@@ -185,28 +190,27 @@ class Checkpoint(PolicyFiles):
             not isinstance(facts.get(name), kind) for name, kind in expected.items()
         ):
             raise CheckpointMismatchError(f"{str(file)!r} does not say what the policy played.")
-        if facts.get(PLAYING_ENDS) is not True:
-            raise CheckpointMismatchError(f"{str(file)!r} is damaged: its end is missing.")
         return facts
 
 
-def open(source: Source | Checkpoint, *, verified: bool = False) -> Checkpoint:
+def open(source: Source | Checkpoint, *, verified: bool = False, trust: bool = False) -> Checkpoint:
     """Find a checkpoint, download it if it is given as an id, and recognise its form.
 
     Args:
         source: A path, name or id, or an open checkpoint, which is returned.
         verified: Whether to compare all files of a training checkpoint with its record first, as
             should be done before its policy acts. Other forms have no record.
+        trust: Whether to use the classes and paths that it names even if somebody else wrote it.
 
     Raises:
         CheckpointMismatchError: There is no checkpoint, or its form is unknown.
         CheckpointError: A training checkpoint is damaged.
     """
     if isinstance(source, Checkpoint):
-        if source.verified or not verified:
-            return source
-        _compare_with_record(source.path)
-        return replace(source, verified=True)
+        if verified and not source.verified:
+            _compare_with_record(source.path)
+            source = replace(source, verified=True)
+        return replace(source, trusted=True) if trust and not source.trusted else source
     if not isinstance(source, str | Path):
         is_pair = isinstance(source, Sequence) and len(source) == 2
         if not is_pair or not all(isinstance(part, str | Path) for part in source):
@@ -231,7 +235,14 @@ def open(source: Source | Checkpoint, *, verified: bool = False) -> Checkpoint:
             f"weights {str(source)!r} do not exist: {what_is_there(path)} {EXPECTED}; or null, to "
             f"start training from random weights."
         )
-    return Checkpoint(**vars(files), name=name, path=path, verified=verified)
+    trusted = trust or is_shipped(source) or _is_own(path, files)
+    return Checkpoint(**vars(files), name=name, path=path, verified=verified, trusted=trusted)
+
+
+def _is_own(path: Path, files: PolicyFiles) -> bool:
+    """Return whether this user has written a checkpoint: its policy, or else all of it."""
+    folder = files.weights.parent
+    return is_sealed(folder if (folder / NETWORK).is_file() else path)
 
 
 def _compare_with_record(path: Path) -> None:
@@ -346,7 +357,9 @@ def _plain(folder: Path) -> PolicyFiles:
             f"({type(error).__name__}: {error})."
         ) from error
     policy_class, options = _described(description, path)
-    return PolicyFiles("rllib_minestudio", folder / TENSORS, policy_class, options)
+    return PolicyFiles(
+        "rllib_minestudio", folder / TENSORS, policy_class, options, has_digests=True
+    )
 
 
 def _described(description: Mapping[str, Any], path: Path) -> tuple[str, Mapping[str, Any]]:

@@ -111,8 +111,21 @@ def save_record(folder: Path, record: CheckpointRecord) -> None:
 
 
 def with_own_digest(text: str) -> str:
-    """Append the line with the text's own digest to a record's text."""
+    """Append a line with the text's own digest, a comment in YAML."""
     return f"{text}{_OWN_DIGEST}{hashlib.sha256(text.encode()).hexdigest()}\n"
+
+
+def require_own_digest(text: str) -> None:
+    """Check a text that `with_own_digest` has written.
+
+    Raises:
+        SmallFileError: It has changed since, or was cut short.
+    """
+    body, mark, own = text.rpartition(_OWN_DIGEST)
+    if not mark:
+        raise SmallFileError("its last line is missing")
+    if own.strip() != hashlib.sha256(body.encode()).hexdigest():
+        raise SmallFileError("its text has changed since it was written")
 
 
 def read_record(folder: str | os.PathLike[str]) -> CheckpointRecord:
@@ -166,11 +179,7 @@ def _check_record(record: CheckpointRecord, text: str) -> None:
     Raises:
         SmallFileError: The record is damaged.
     """
-    body, mark, own = text.rpartition(_OWN_DIGEST)
-    if mark and own.strip() != hashlib.sha256(body.encode()).hexdigest():
-        raise SmallFileError("its text has changed since it was written")
-    if not mark:
-        raise SmallFileError("its last line is missing")
+    require_own_digest(text)
     parts = (record.result, record.versions, record.code, record.config, record.files)
     if not all(isinstance(part, dict) for part in (*parts, record.digests)):
         raise SmallFileError("its parts are not mappings")

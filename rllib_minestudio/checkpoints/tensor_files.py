@@ -10,6 +10,7 @@ This is the only file of `checkpoints` that uses torch; it is imported when tens
 
 from __future__ import annotations
 
+import hashlib
 import mmap
 import pickle
 import struct
@@ -35,6 +36,9 @@ PREFIXES = ("", "mine_policy.", "module.", "network.", "_orig_mod.")
 LANDMARK = "net.final_ln.weight"
 """A name in every VPT policy, from which the prefix is found."""
 
+_DIGESTS = "sha256"
+"""Key in the metadata of our own safetensors files: of the tensors, and of the description."""
+
 _LARGEST_HEADER = 16 * 1024**2
 """Limit on the bytes of a table of contents; that of VPT 3x has fifty thousand."""
 
@@ -45,8 +49,13 @@ _LEGACY_PICKLES = 5
 """Number of pickles at the start of files from `torch.save` before 1.6; see its `_legacy_save`."""
 
 
-def read_tensors(path: Path) -> Tensors:
+def read_tensors(path: Path, description: Path | None = None) -> Tensors:
     """Read the state dict in a file of any format, without prefixes in its names.
+
+    Args:
+        path: The file. If it has digests of its tensors, these are compared.
+        description: The description of the network that was written with it; then the file must
+            have digests of both.
 
     Raises:
         CheckpointMismatchError: The file is missing, damaged, or holds something else.
@@ -54,7 +63,7 @@ def read_tensors(path: Path) -> Tensors:
     if not path.is_file():
         raise CheckpointMismatchError(f"weights {str(path)!r} do not exist.")
     if path.suffix == ".safetensors":
-        state: Any = _read_safetensors(path)
+        state: Any = _read_safetensors(path, description)
     else:
         state = _read_arrays(path) if path.suffix == ".pkl" else _read_torch(path)
     tensors = _without_prefix(state, path)
@@ -62,8 +71,23 @@ def read_tensors(path: Path) -> Tensors:
     return tensors
 
 
-def _read_safetensors(path: Path) -> dict[str, Tensor]:
-    """Read all tensors; they stay on disk until they are copied.
+def digests_of(state: Tensors, description: bytes) -> dict[str, str]:
+    """Return the metadata by which damage of a file of tensors and its description is noticed.
+
+    Args:
+        state: The tensors, by name.
+        description: The contents of the file that describes their network.
+    """
+    found = hashlib.sha256()
+    for name in sorted(state):
+        tensor = state[name].detach().cpu().contiguous()
+        found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)} ".encode())
+        found.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return {_DIGESTS: f"{found.hexdigest()} {hashlib.sha256(description).hexdigest()}"}
+
+
+def _read_safetensors(path: Path, description: Path | None) -> dict[str, Tensor]:
+    """Read all tensors; without digests to compare, they stay on disk until they are copied.
 
     Raises:
         CheckpointMismatchError: The file is damaged.
@@ -71,11 +95,36 @@ def _read_safetensors(path: Path) -> dict[str, Tensor]:
     try:
         _check_header(path)
         with safe_open(path, framework="pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            metadata = file.metadata() or {}
+        _compare_digests(state, metadata, description)
+        return state
     except (SafetensorError, OSError, ValueError, RuntimeError) as error:
         raise CheckpointMismatchError(
             f"weights {str(path)!r} cannot be read as safetensors: {error}"
         ) from error
+
+
+def _compare_digests(state: Tensors, metadata: Mapping[str, str], description: Path | None) -> None:
+    """Compare tensors and description with the digests that were written with them.
+
+    Raises:
+        ValueError: Something has changed, or there are no digests where there must be.
+    """
+    written = metadata.get(_DIGESTS)
+    if description is None and written is None:
+        return
+    if written is None:
+        raise ValueError("it lacks the digests by which damage is noticed")
+    text = b"" if description is None else description.read_bytes()
+    tensors_now, text_now = digests_of(state, text)[_DIGESTS].split()
+    tensors_then, _, text_then = written.partition(" ")
+    if tensors_now != tensors_then:
+        raise ValueError("its tensors have changed since they were written (their digest differs)")
+    if description is not None and text_now != text_then:
+        raise ValueError(
+            f"{description.name} beside it has changed since it was written (its digest differs)"
+        )
 
 
 def _check_header(path: Path) -> None:

@@ -57,6 +57,7 @@ class AgentOrder:
         failures: Failures of the agent in a row after which a process stops playing.
         num_envs: Environments per process, for an agent that acts on batches.
         gpu: Whether the agent has a share of a GPU.
+        trust: Whether a checkpoint that the agent consists of is trusted, whoever wrote it.
     """
 
     agent: AgentMaker
@@ -65,6 +66,7 @@ class AgentOrder:
     failures: int = FAILURES_IN_A_ROW
     num_envs: int = 1
     gpu: bool = False
+    trust: bool = False
 
 
 @dataclass
@@ -128,7 +130,12 @@ class AgentRunner:
                 order.agent,
                 deterministic=settings.deterministic,
                 gpu=order.gpu,
-                load=partial(load_checkpoint, deterministic=settings.deterministic, gpu=order.gpu),
+                load=partial(
+                    load_checkpoint,
+                    deterministic=settings.deterministic,
+                    gpu=order.gpu,
+                    trust=order.trust,
+                ),
             )
         self._settings, self._waiting = settings, deque(specs)
         self._failures = FailureBudget("the agent", AgentError, max_in_a_row=order.failures - 1)
@@ -400,10 +407,15 @@ class ShowsFrames(gym.Wrapper):
 
 
 def load_checkpoint(
-    env: gym.Env, checkpoint: str, *, deterministic: bool = False, gpu: bool = False
+    env: gym.Env,
+    checkpoint: str,
+    *,
+    deterministic: bool = False,
+    gpu: bool = False,
+    trust: bool = False,
 ) -> Any:
     """Load the policy of a checkpoint; torch is imported only here."""
     from rllib_minestudio.evaluation.inference import Policy
 
     place = "cuda" if gpu else "cpu"
-    return Policy.load(checkpoint, env, deterministic=deterministic, device=place)
+    return Policy.load(checkpoint, env, deterministic=deterministic, device=place, trust=trust)

@@ -64,6 +64,7 @@ class Policy:
         deterministic: bool = False,
         seed: int | None = None,
         device: str | torch.device = "cpu",
+        trust: bool = False,
     ) -> Policy:
         """Load a policy of any class, without running code from the checkpoint or starting Ray.
 
@@ -78,13 +79,15 @@ class Policy:
             deterministic: Take the most probable action instead of sampling (see `__init__`).
             seed: Seed of the sampled actions; None draws one.
             device: Device of the network.
+            trust: Whether to import a class that the checkpoint names if somebody else wrote it.
 
         Raises:
             CheckpointMismatchError: There is no such policy, or it cannot be loaded.
             CheckpointError: The checkpoint is damaged.
             InvalidOptionsError: The policy does not fit the environment.
+            UntrustedError: Somebody else wrote the checkpoint, and it names a class.
         """
-        module = load_module(source, env).to(device)
+        module = load_module(source, env, trust=trust).to(device)
         return cls(module, deterministic=deterministic, seed=seed)
 
     def reset(self, begins: ArrayLike | None = None, *, seed: int | None = None) -> None:

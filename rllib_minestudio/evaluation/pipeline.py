@@ -70,6 +70,7 @@ class MineGenerator:
         deterministic: bool = False,
         agent_timeout_s: float = TIMEOUT_S,
         envs_per_worker: int = 1,
+        trust: bool = False,
     ) -> None:
         """Check the arguments; nothing is started before `generate`.
 
@@ -96,6 +97,7 @@ class MineGenerator:
             deterministic: Take the most probable actions, if the agent supports it.
             agent_timeout_s: Seconds that an agent may take for an action.
             envs_per_worker: Environments per worker, for an agent that acts on batches.
+            trust: Whether to do all that a checkpoint asks for, whoever wrote it.
 
         Raises:
             InvalidOptionsError: An argument is wrong; lists all problems.
@@ -132,7 +134,7 @@ class MineGenerator:
                 raise InvalidOptionsError(
                     "MineGenerator needs a player: agent_generator or checkpoint."
                 )
-            self._played = _Policy(checkpoint, env_config, num_workers, num_gpus)
+            self._played = _Policy(checkpoint, env_config, num_workers, num_gpus, trust)
             return
         if env_generator is not None and env_config is not None:
             raise InvalidOptionsError(
@@ -183,9 +185,14 @@ class _Policy:
     """A checkpoint's policy, played on `EvaluationEnvRunner`s."""
 
     def __init__(
-        self, checkpoint: str, env_config: Mapping[str, Any] | None, workers: int, gpus: float
+        self,
+        checkpoint: str,
+        env_config: Mapping[str, Any] | None,
+        workers: int,
+        gpus: float,
+        trust: bool,
     ) -> None:
-        self._policy = load_policy(checkpoint)
+        self._policy = load_policy(checkpoint, trust=trust)
         if env_config is not None:
             self._policy.config.environment(env_config=dict(env_config))
         self._config = evaluation_config(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import pickle
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -17,17 +16,21 @@ from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 from rllib_minestudio import checkpoints
 from rllib_minestudio.algorithms import MineStudioBCConfig, MineStudioPPOConfig
-from rllib_minestudio.algorithms.env_runner import known_spaces
+from rllib_minestudio.algorithms.env_runner import ENV_NAME, known_spaces
 from rllib_minestudio.checkpoints import Checkpoint, Source
 from rllib_minestudio.checkpoints.checkpoint import MODULE_CLASS, MODULE_PATH, PLAYING_FILE
+from rllib_minestudio.checkpoints.trust import refuse_untrusted
+from rllib_minestudio.env import MineStudioEnv
+from rllib_minestudio.env.foreign_options import requests_beyond_data
 from rllib_minestudio.errors import (
     CheckpointMismatchError,
     InvalidOptionsError,
     MineStudioError,
 )
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
+from rllib_minestudio.foundation.options import shown
 from rllib_minestudio.models.policy import MODULE_OPTIONS, RecurrentRLModule
-from rllib_minestudio.models.policy_registry import policy_of_checkpoint
+from rllib_minestudio.models.policy_registry import class_requests, policy_of_checkpoint
 from rllib_minestudio.models.strict_loading import check_strictly, load_strictly
 from rllib_minestudio.models.vpt.weights import (
     config_from_checkpoint,
@@ -45,31 +48,36 @@ class LoadedPolicy:
         config: A copy of the config, which may be changed.
         weights: The module's state, parameter name -> array.
         identity: Its description in summaries and recordings, as plain data.
-        checkpoint: Its folder; None for the policy of an experiment file.
+        checkpoint: Its checkpoint; None for the policy of an experiment file.
     """
 
     config: MineStudioPPOConfig
     weights: Mapping[str, Any]
     identity: dict[str, Any]
-    checkpoint: Path | None = None
+    checkpoint: Checkpoint | None = None
 
 
-def load_policy(source: str | Path) -> LoadedPolicy:
+def load_policy(source: str | Path, *, trust: bool = False) -> LoadedPolicy:
     """Load policy and config from an Algorithm checkpoint; neither learner nor prior is needed.
 
-    No code in the checkpoint is run, except if it lacks `policy/playing.yaml`, because options of
-    its environment are objects. The config is then read from RLlib's pickle, which can run
-    arbitrary code; a log line warns of this.
+    A checkpoint that somebody else wrote is data: no class that it names is imported, and no path
+    used. One without `policy/playing.yaml`, because options of its environment are objects, has its
+    config in RLlib's pickle, which can run anything.
 
     Args:
         source: What `checkpoints.open` takes: a folder that `Algorithm.save_to_path` or a Tune run
             wrote, a folder that contains some of these, or a prior that comes with the package.
+        trust: Whether to do all that the checkpoint asks for, whoever wrote it.
 
     Raises:
         CheckpointMismatchError: There is no such policy, or its environment is unknown.
         InvalidOptionsError: The policy belongs to another algorithm.
+        UntrustedError: Somebody else wrote the checkpoint, and it asks for more than data.
     """
-    checkpoint = checkpoints.open(source, verified=True)
+    checkpoint = checkpoints.open(source, verified=True, trust=trust)
+    if not checkpoint.trusted:
+        requests = [*class_requests(checkpoint), *_playing_requests(checkpoint)]
+        refuse_untrusted(checkpoint.name, requests)
     if checkpoint.other_policy is not None:
         config, weights = _load_other(checkpoint, *checkpoint.other_policy)
     else:
@@ -78,7 +86,7 @@ def load_policy(source: str | Path) -> LoadedPolicy:
         config = played_config(checkpoint).training(model=module.model_config)
         weights = module.get_state()
     identity = {"checkpoint": checkpoint.name, "weights": weights_digest(weights)}
-    return LoadedPolicy(config, weights, identity, checkpoint.path)
+    return LoadedPolicy(config, weights, identity, checkpoint)
 
 
 def _load_other(
@@ -144,24 +152,28 @@ def weights_digest(weights: Mapping[str, Any]) -> str:
 # --------------------------------- loads the module of any checkpoint, without running code from it
 
 
-def load_module(source: Source | Checkpoint, env: gym.Env | None = None) -> RecurrentRLModule:
+def load_module(
+    source: Source | Checkpoint, env: gym.Env | None = None, *, trust: bool = False
+) -> RecurrentRLModule:
     """Load a policy's module from a checkpoint, without running code from it.
 
-    The class of a policy other than VPT is imported by its name.
+    A class of the user's own is imported by its name if the checkpoint is trusted.
 
     Args:
         source: What `checkpoints.open` takes. A training checkpoint is verified against its record
             before it is loaded.
         env: The environment, or a vector environment, to play in. None takes the spaces from the
             checkpoint if it records them.
+        trust: Whether to import a class that the checkpoint names, whoever wrote it.
 
     Raises:
         CheckpointMismatchError: There is no such policy, it cannot be loaded, or its spaces are
             unknown because neither `env` nor the checkpoint provides them.
         CheckpointError: The checkpoint is damaged.
         InvalidOptionsError: VPT does not fit the environment.
+        UntrustedError: Somebody else wrote the checkpoint, and it names a class.
     """
-    checkpoint = checkpoints.open(source, verified=True)
+    checkpoint = checkpoints.open(source, verified=True, trust=trust)
     spaces = None if env is None else _spaces_of_env(env)
     if checkpoint.other_policy is not None:
         return _load_module_of_other_class(checkpoint, *checkpoint.other_policy, spaces)
@@ -217,7 +229,8 @@ def _load_module_of_other_class(
 
 # ------------------------------------------- the config that a checkpoint's policy was trained with
 
-logger = logging.getLogger(__name__)
+OWN_ENVIRONMENTS = (ENV_NAME, f"{MineStudioEnv.__module__}.{MineStudioEnv.__qualname__}")
+"""The names of this package's environment in a `playing.yaml`."""
 
 
 def played_config(checkpoint: Checkpoint) -> MineStudioPPOConfig:
@@ -226,7 +239,10 @@ def played_config(checkpoint: Checkpoint) -> MineStudioPPOConfig:
     Raises:
         CheckpointMismatchError: The checkpoint does not contain it.
         InvalidOptionsError: It belongs to another algorithm.
+        UntrustedError: Somebody else wrote the checkpoint, and it asks for more than data.
     """
+    if not checkpoint.trusted:
+        refuse_untrusted(checkpoint.name, _playing_requests(checkpoint))
     if checkpoint.playing is not None:
         return _config_of(checkpoint.playing, checkpoint)
     if (checkpoint.path / MODULE_PATH).is_dir():
@@ -250,7 +266,26 @@ def played_spaces(checkpoint: Checkpoint) -> dict[str, gym.Space] | None:
         CheckpointMismatchError: The description of the environment is damaged.
     """
     facts = checkpoint.playing
-    return None if facts is None else known_spaces(facts["env"], facts["env_config"])
+    if facts is None:
+        return None
+    if not checkpoint.trusted:
+        refuse_untrusted(checkpoint.name, _playing_requests(checkpoint))
+    return known_spaces(facts["env"], facts["env_config"])
+
+
+def _playing_requests(checkpoint: Checkpoint) -> list[str]:
+    """Return what a checkpoint's description of the environment asks for beyond data, in words.
+
+    Weights and prior are paths, too, but read only for `kl_to`, which refuses them itself.
+    """
+    facts = checkpoint.playing
+    if facts is None:
+        is_pickle = (checkpoint.path / MODULE_PATH).is_dir()
+        return [f"{MODULE_CLASS} (a pickle, which can run any program)"] if is_pickle else []
+    env = facts["env"]
+    is_plain = env in OWN_ENVIRONMENTS or "." not in env.replace(":", ".")
+    requests = [] if is_plain else [f"env {shown(env)} (a class to import and run)"]
+    return requests + requests_beyond_data(facts["env_config"])
 
 
 def _config_of(facts: Mapping[str, Any], checkpoint: Checkpoint) -> MineStudioPPOConfig:
@@ -281,7 +316,6 @@ def _config_of(facts: Mapping[str, Any], checkpoint: Checkpoint) -> MineStudioPP
 def _unpickled(checkpoint: Checkpoint) -> MineStudioPPOConfig:
     """Return the config in RLlib's own pickle, which can run arbitrary code."""
     file = checkpoint.path / MODULE_CLASS
-    logger.warning("%s is unpickled, which runs what its writer wanted: it must be trusted.", file)
     try:
         with file.open("rb") as stream:
             ((state, *_), _) = pickle.load(stream)["ctor_args_and_kwargs"]

@@ -16,8 +16,11 @@ from rllib_minestudio.algorithms.learner.learner import COMPONENT_PRIOR
 from rllib_minestudio.algorithms.learner.prior import is_nowhere_else
 from rllib_minestudio.algorithms.options import INITIAL_PRIOR
 from rllib_minestudio.checkpoints import Checkpoint
+from rllib_minestudio.checkpoints.lookup import is_hub_id, is_shipped
+from rllib_minestudio.checkpoints.trust import refuse_untrusted
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
 from rllib_minestudio.evaluation.evaluation_options import PRIOR
+from rllib_minestudio.foundation.options import shown
 from rllib_minestudio.models.distributions import ActionDistribution
 from rllib_minestudio.models.policy import RecurrentRLModule
 from rllib_minestudio.models.strict_loading import refuse_damaged
@@ -64,13 +67,13 @@ def open_prior(config: AlgorithmConfig, kl_to: str) -> Checkpoint | None:
 
 
 def load_prior(
-    config: AlgorithmConfig, checkpoint: Path | None, kl_to: str | None
+    config: AlgorithmConfig, checkpoint: Checkpoint | None, kl_to: str | None
 ) -> dict[str, Any] | None:
     """Load the frozen policy that `kl_to` names.
 
     Args:
         config: Training config of the evaluated policy.
-        checkpoint: Folder of the evaluated policy, or None.
+        checkpoint: The evaluated policy's, or None.
         kl_to: As in `EvaluationOptions`.
 
     Returns:
@@ -79,9 +82,12 @@ def load_prior(
     Raises:
         InvalidOptionsError: There is no such policy.
         CheckpointMismatchError: Its weights cannot be read.
+        UntrustedError: The evaluated policy is from elsewhere, and its prior is a path or a pickle.
     """
     if kl_to is None:
         return None
+    if kl_to == PRIOR and checkpoint is not None and not checkpoint.trusted:
+        refuse_untrusted(checkpoint.name, _prior_requests(config))
     prior = open_prior(config, kl_to)
     if prior is None:
         return _kept(checkpoint)
@@ -93,7 +99,17 @@ def load_prior(
     }
 
 
-def _kept(checkpoint: Path | None) -> dict[str, Any]:
+def _prior_requests(config: AlgorithmConfig) -> list[str]:
+    """Return what the prior that a config names asks for beyond data, in words."""
+    if config.prior is not None and is_nowhere_else(config):
+        return [f"{LEARNER_STATE} (a pickle, which can run any program)"]
+    initial = config.prior == INITIAL_PRIOR
+    source = config.model_config.get("weights") if initial else config.prior
+    is_name = source is None or is_shipped(source) or is_hub_id(str(source))
+    return [] if is_name else [f"prior {shown(source)} (a path)"]
+
+
+def _kept(checkpoint: Checkpoint | None) -> dict[str, Any]:
     if checkpoint is None:
         raise InvalidOptionsError(
             f"evaluation: kl_to is {PRIOR!r}, but only the checkpoints of this run hold its prior, "
@@ -101,10 +117,10 @@ def _kept(checkpoint: Path | None) -> dict[str, Any]:
             "weights."
         )
     try:
-        return pickle.loads((checkpoint / LEARNER_STATE).read_bytes())[COMPONENT_PRIOR]
+        return pickle.loads((checkpoint.path / LEARNER_STATE).read_bytes())[COMPONENT_PRIOR]
     except (OSError, EOFError, pickle.UnpicklingError, KeyError) as error:
         raise CheckpointMismatchError(
-            f"{str(checkpoint)!r} does not hold its prior: {LEARNER_STATE}: {error}."
+            f"{checkpoint.name!r} does not hold its prior: {LEARNER_STATE}: {error}."
         ) from error
 
 

@@ -91,6 +91,11 @@ class EvaluationRequest:
     form: Mapping[str, Any] = option_group(
         FilmedForm, "How recordings are made.", without=("preset",)
     )
+    trust: bool = option(
+        False,
+        "Import the classes and use the paths that a checkpoint from elsewhere names. What your "
+        "own runs saved needs no flag.",
+    )
     verbose: bool = option(False, "Show what Ray and its workers print.")
 
 
@@ -167,22 +172,25 @@ def _save(summary: Summary, folder: Path) -> None:
         ) from error
 
 
-def load_policy_of(source: str, overrides: Sequence[str] = ()) -> LoadedPolicy:
+def load_policy_of(
+    source: str, overrides: Sequence[str] = (), *, trust: bool = False
+) -> LoadedPolicy:
     """Load the policy of a checkpoint, or the starting policy of an experiment file.
 
     Args:
         source: A checkpoint or a file.
         overrides: `key=value` changes of the file's experiment; ignored for a checkpoint.
+        trust: Whether to do all that a checkpoint asks for, whoever wrote it.
 
     Raises:
-        MineStudioError: There is no such policy.
+        MineStudioError: There is no such policy, or it is not trusted.
     """
     from rllib_minestudio.evaluation.policy_loading import load_policy
 
     path = Path(source)
     if path.suffix in EXPERIMENT_SUFFIXES:
         return load_starting_policy(path, overrides)
-    return load_policy(source)
+    return load_policy(source, trust=trust)
 
 
 def _folder(request: EvaluationRequest) -> Path:
@@ -263,7 +271,7 @@ class _Policy:
     """A policy of this package, on env runners."""
 
     def __init__(self, source: str, request: EvaluationRequest) -> None:
-        self.policy = load_policy_of(source)
+        self.policy = load_policy_of(source, trust=request.trust)
         self.config = _config(self.policy.config, request)
         self.identity = self.policy.identity
 
@@ -289,7 +297,7 @@ class _Agent:
         from rllib_minestudio.env.agents.user_agents import AgentMaker, shipped
         from rllib_minestudio.evaluation.agent_runner import AgentOrder
 
-        self.config = _config(_config_of_env(request.env), request)
+        self.config = _config(_config_of_env(request.env, request.trust), request)
         agent = AgentMaker.named(path)
         env = None
         kind = resolve_env(self.config.env)
@@ -303,6 +311,7 @@ class _Agent:
             timeout_s=request.agent_timeout_s,
             num_envs=request.envs or 1,
             gpu=gpus > 0,
+            trust=request.trust,
         )
         self._workers, self._gpus = max(1, request.workers), gpus
         self.identity = dict(agent.identity)
@@ -336,7 +345,7 @@ def _player(source: str, request: EvaluationRequest) -> _Policy | _Agent:
     return _Policy(source, request)
 
 
-def _config_of_env(source: str | None) -> MineStudioPPOConfig:
+def _config_of_env(source: str | None, trust: bool) -> MineStudioPPOConfig:
     """Return the config whose environment an agent plays in.
 
     Raises:
@@ -346,7 +355,7 @@ def _config_of_env(source: str | None) -> MineStudioPPOConfig:
     from rllib_minestudio.algorithms.env_runner import ENV_NAME
 
     if source is not None:
-        return load_policy_of(source).config
+        return load_policy_of(source, trust=trust).config
     return MineStudioPPOConfig().environment(ENV_NAME)
 
 

@@ -13,6 +13,7 @@ from rllib_minestudio.checkpoints import Checkpoint
 from rllib_minestudio.checkpoints.lookup import BEST, LATEST
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError, did_you_mean
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
+from rllib_minestudio.experiments.evaluate_checkpoint import EvaluationRequest
 from rllib_minestudio.experiments.experiment_file import load_experiments, make_importable
 from rllib_minestudio.experiments.ray_session import quieten, set_environment
 from rllib_minestudio.foundation.agent_names import AGENTS, HUNTER
@@ -52,6 +53,7 @@ class PlayRequest:
         sentence="Seed of the first episode, and of what the agent draws.",
     )
     out: str = option("plays", "Where recordings go, numbered on from those there.", Flag("DIR"))
+    trust: bool = like(EvaluationRequest, "trust")
     overrides: tuple[str, ...] = option(
         (),
         "Set an option below the task's `config`; repeatable, as in `rllib train file`.",
@@ -73,8 +75,8 @@ def play_task(request: PlayRequest) -> list[float]:
     quieten(verbose=False)
     from rllib_minestudio.env.agents.user_agents import AgentMaker, is_agent_path
 
-    agent, deterministic = request.agent, request.deterministic
-    found = AgentMaker.named(agent) if is_agent_path(agent) else _found(agent, deterministic)
+    agent = request.agent
+    found = AgentMaker.named(agent) if is_agent_path(agent) else _found(request)
     # These import Ray, so its environment variables must be set first.
     from gymnasium.wrappers import TimeLimit
 
@@ -91,7 +93,7 @@ def play_task(request: PlayRequest) -> list[float]:
     with phase(f"playing {plan.name}, at most {request.max_steps:,} steps an episode") as show:
         returns = play_episodes(
             env,
-            _player(found, env, request.seed, deterministic),
+            _player(found, env, request),
             request.episodes,
             seed=request.seed,
             on_step=step_messages(show, request.episodes),
@@ -103,7 +105,7 @@ def play_task(request: PlayRequest) -> list[float]:
     return returns
 
 
-def _found(agent: str, deterministic: bool) -> str | Checkpoint:
+def _found(request: PlayRequest) -> str | Checkpoint:
     """Return the name of a scripted agent, or open a checkpoint, before anything is built.
 
     Raises:
@@ -111,6 +113,7 @@ def _found(agent: str, deterministic: bool) -> str | Checkpoint:
         CheckpointMismatchError: There is no such checkpoint.
         CheckpointError: It is damaged.
     """
+    agent, deterministic = request.agent, request.deterministic
     if agent in AGENTS:
         if deterministic:
             rule = f"is for policies; the agent {agent!r} is scripted"
@@ -120,19 +123,20 @@ def _found(agent: str, deterministic: bool) -> str | Checkpoint:
     if is_word and not Path(agent).exists():
         rule = f"must be one of {', '.join(AGENTS)}, or a checkpoint"
         raise InvalidOptionsError(broken_rule("--agent", agent, rule) + did_you_mean(agent, AGENTS))
-    return checkpoints.open(agent, verified=True)
+    return checkpoints.open(agent, verified=True, trust=request.trust)
 
 
 class _OwnAgent:
     """A foreign agent as an `ActionChooser`, with its own seed for each episode."""
 
-    def __init__(self, maker: AgentMaker, env: gym.Env, seed: int, deterministic: bool) -> None:
+    def __init__(self, maker: AgentMaker, env: gym.Env, request: PlayRequest) -> None:
         from rllib_minestudio.env.agents.user_agents import WatchedAgent
         from rllib_minestudio.evaluation.agent_runner import load_checkpoint
 
-        load = partial(load_checkpoint, deterministic=deterministic)
-        self._agent = WatchedAgent(maker, deterministic=deterministic, load=load)
-        self._env, self._seed = env, seed
+        greedy = request.deterministic
+        load = partial(load_checkpoint, deterministic=greedy, trust=request.trust)
+        self._agent = WatchedAgent(maker, deterministic=greedy, load=load)
+        self._env, self._seed = env, request.seed
         self._episode = -1
 
     def reset(self) -> None:
@@ -146,10 +150,11 @@ class _OwnAgent:
 
 
 def _player(
-    agent: str | Checkpoint | AgentMaker, env: gym.Env, seed: int, deterministic: bool
+    agent: str | Checkpoint | AgentMaker, env: gym.Env, request: PlayRequest
 ) -> ActionChooser:
+    seed, deterministic = request.seed, request.deterministic
     if not isinstance(agent, str | Checkpoint):
-        return _OwnAgent(agent, env, seed, deterministic)
+        return _OwnAgent(agent, env, request)
     from rllib_minestudio.env.agents.scripted import make_agent
     from rllib_minestudio.evaluation.inference import Policy
     from rllib_minestudio.evaluation.play_loop import ScriptedPolicy

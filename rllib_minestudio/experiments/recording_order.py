@@ -73,17 +73,17 @@ def recording_order(request: RecordingRequest) -> RecordingOrder:
         crf=request.crf,
         novice_steps=novice_steps,
     )
-    return order if request.novice is None else _with_novice(order, request.novice)
+    return order if request.novice is None else _with_novice(order, request.novice, request.trust)
 
 
-def _with_novice(order: RecordingOrder, novice: str) -> RecordingOrder:
+def _with_novice(order: RecordingOrder, novice: str, trust: bool) -> RecordingOrder:
     """Return the order with a policy that plays the beginning of every episode.
 
     Raises:
         CheckpointMismatchError: There is no such policy, or it cannot be loaded.
         InvalidOptionsError: It does not fit the environment.
     """
-    checkpoint = checkpoints.open(novice, verified=True)
+    checkpoint = checkpoints.open(novice, verified=True, trust=trust)
     with closing(order.make_env(order.env_config)) as env:
         weights = weights_digest(load_module(checkpoint, env).get_state())
     return replace(
@@ -91,14 +91,14 @@ def _with_novice(order: RecordingOrder, novice: str) -> RecordingOrder:
         novice=novice,
         novice_weights=weights,
         # `latest` may change.
-        load_novice=partial(load_novice, checkpoint.path),
+        load_novice=partial(load_novice, checkpoint.path, trust=trust),
     )
 
 
-def load_novice(checkpoint: Path, env: gym.Env) -> Callable[[int], Policy]:
+def load_novice(checkpoint: Path, env: gym.Env, *, trust: bool = False) -> Callable[[int], Policy]:
     """Load a policy for one of several processes; see `RecordingOrder.load_novice`."""
     torch.set_num_threads(1)
-    module = load_module(checkpoint, env)
+    module = load_module(checkpoint, env, trust=trust)
     return lambda seed: Policy(module, seed=seed)
 
 

@@ -64,3 +64,4 @@ class RecordingRequest:
         least=1,
         most=LARGEST_SEED,
     )
+    trust: bool = like(EvaluationRequest, "trust")

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from rllib_minestudio.checkpoints.trust import is_sealed, refuse_untrusted, seal
 from rllib_minestudio.errors import CheckpointError, InvalidOptionsError, MineStudioError
 from rllib_minestudio.experiments.experiment_file import (
     Experiment,
@@ -63,18 +64,25 @@ def run_to_resume(parent: Path) -> Path:
     return runs[-1]
 
 
-def resumed_experiment(in_file: Experiment, folder: Path, overrides: Sequence[str]) -> Experiment:
+def resumed_experiment(
+    in_file: Experiment, folder: Path, overrides: Sequence[str], *, trust: bool = False
+) -> Experiment:
     """Return the experiment that a run was started with, changed by `--set`.
 
     Args:
         in_file: The experiment as the file is now, without the command line's options.
         folder: The run's folder.
         overrides: The `--set` options.
+        trust: Whether to do what the run's record says, whoever wrote it.
 
     Raises:
         CheckpointError: The folder has no valid record of the run's start.
         InvalidOptionsError: An override cannot be applied.
+        UntrustedError: Somebody else wrote the record, or has changed it.
     """
+    if not trust and not is_sealed(folder, [RUN_RECORD_FILE]):
+        read_run_record(folder)  # what is missing or damaged is said first
+        refuse_untrusted(folder, [f"{RUN_RECORD_FILE} (names of classes to import and run)"])
     saved = read_run_record(folder).experiment
     body = {key: value for key, value in saved.items() if key != "name"}
     if in_file.algorithm_config is not None:
@@ -257,6 +265,7 @@ def write_run_record(folder: Path, record: RunRecord) -> None:
     """Write a record to a run's folder, replacing an older one atomically."""
     text = yaml.safe_dump(asdict(record), sort_keys=False, allow_unicode=True)
     write_whole(folder / RUN_RECORD_FILE, text)
+    seal(folder, [RUN_RECORD_FILE])
 
 
 def read_run_record(folder: Path) -> RunRecord:

@@ -10,6 +10,7 @@ from ray import tune
 from ray.tune.experiment import Trial
 
 from rllib_minestudio.checkpoints.lookup import SavedCheckpoint, loadable_checkpoints
+from rllib_minestudio.checkpoints.trust import is_sealed, refuse_untrusted
 from rllib_minestudio.experiments.result_metrics import ENV_STEPS, StopAt, metric
 from rllib_minestudio.experiments.resume_options import config_change
 from rllib_minestudio.experiments.sections import make_scheduler
@@ -19,19 +20,24 @@ from rllib_minestudio.experiments.tune_state import (
     catch_up,
     prepare_state,
     repair_state,
+    take_own_state,
 )
 from rllib_minestudio.foundation.console import stdout
 
 
-def anything_left(plan: Any, folder: Path) -> bool:
+def anything_left(plan: Any, folder: Path, *, trust: bool = False) -> bool:
     """Decide by the checkpoints on disk which trials continue, and tell Tune and the user.
 
     Args:
         plan: The `plan.Plan` of the run.
         folder: The run's folder.
+        trust: Whether its pickles are read whoever wrote them.
 
     Returns:
         Whether any trial continues.
+
+    Raises:
+        UntrustedError: Somebody else wrote the run, or has changed it.
     """
     reached = StopAt(plan.stop)
     origins: list[SavedCheckpoint | None] = []
@@ -40,6 +46,10 @@ def anything_left(plan: Any, folder: Path) -> bool:
         if plan.scheduler and trial.status == Trial.TERMINATED:
             return str(Trial.TERMINATED)  # by the scheduler, or at its end
         checkpoints = loadable_checkpoints(trial_folder)
+        if checkpoints and not trust and not is_sealed(checkpoints[-1].folder):
+            refuse_untrusted(
+                checkpoints[-1].folder, ["RLlib's state (pickles, which can run any program)"]
+            )
         if checkpoints:
             at_end = reached(trial.trial_id, checkpoints[-1].record.result)
         else:
@@ -49,6 +59,8 @@ def anything_left(plan: Any, folder: Path) -> bool:
         origins.append(checkpoints[-1] if checkpoints else None)
         return str(Trial.PENDING)
 
+    if not trust:
+        take_own_state(folder)
     repair_state(folder)
     known = len(prepare_state(folder, decide))
     is_left = bool(origins) or known < plan.num_samples

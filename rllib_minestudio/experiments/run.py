@@ -32,7 +32,12 @@ RANDOM_POLICY_SECONDS = 300.0
 
 
 def run(
-    plan: Any, folder: Path, resumed_with: Sequence[str] | None, verbose: bool, start: float
+    plan: Any,
+    folder: Path,
+    resumed_with: Sequence[str] | None,
+    verbose: bool,
+    start: float,
+    trust: bool,
 ) -> int:
     """Train one experiment and summarise it.
 
@@ -42,6 +47,7 @@ def run(
         resumed_with: None for a new run; the `--set` options for a resumed one.
         verbose: Show the output of Ray and its workers.
         start: Start of the command, by `time.monotonic`.
+        trust: Whether to resume a run that somebody else wrote.
 
     Returns:
         The exit status.
@@ -50,16 +56,21 @@ def run(
         KeyboardInterrupt: The run was interrupted; its checkpoints are saved.
     """
     with full_disk_named(folder):
-        return _run(plan, folder, resumed_with, verbose, start)
+        return _run(plan, folder, resumed_with, verbose, start, trust)
 
 
 def _run(
-    plan: Any, folder: Path, resumed_with: Sequence[str] | None, verbose: bool, start: float
+    plan: Any,
+    folder: Path,
+    resumed_with: Sequence[str] | None,
+    verbose: bool,
+    start: float,
+    trust: bool,
 ) -> int:
     from rllib_minestudio.experiments.resume_trials import anything_left, results_on_disk
     from rllib_minestudio.experiments.summary import summarize
 
-    is_left = resumed_with is None or anything_left(plan, folder)
+    is_left = resumed_with is None or anything_left(plan, folder, trust=trust)
     random_returns = random_policy_returns(plan, folder)
     if is_left:
         results = _train(plan, folder, resumed_with, verbose, random_returns)

@@ -93,6 +93,11 @@ class TrainingRequest:
         "on this machine only.",
         Flag("HOST:PORT"),
     )
+    trust: bool = option(
+        False,
+        "With --resume: go on with a run that somebody else wrote, whose files can run any "
+        "program. Your own needs no flag.",
+    )
     verbose: bool = option(False, "Show what Ray and its workers print.")
     kept: Mapping[str, str] = field(default_factory=dict)
 
@@ -172,7 +177,7 @@ def _run_all(request: TrainingRequest, start: float) -> list[Run]:
                 for name, text in request.kept.items():
                     write_whole(folder / name, text)
             sets = request.overrides if request.resume else None
-            status = run(job.plan, folder, sets, request.verbose, start)
+            status = run(job.plan, folder, sets, request.verbose, start, request.trust)
         runs.append(Run(job.plan, folder, status))
     return runs
 
@@ -199,7 +204,9 @@ def _jobs(in_file: list[Experiment], request: TrainingRequest) -> list[Job]:
         if request.seeds is not None:
             raise InvalidOptionsError(f"--seeds with --resume: {FIXED['num_samples']}.")
         pairs = zip(in_file, folders, strict=True)
-        experiments = [resumed_experiment(*pair, request.overrides) for pair in pairs]
+        experiments = [
+            resumed_experiment(*pair, request.overrides, trust=request.trust) for pair in pairs
+        ]
     for experiment in experiments:
         pin_weights(experiment)
     _apply_options(experiments, request)

@@ -14,8 +14,16 @@ from typing import Any
 
 from ray import tune
 
-from rllib_minestudio.checkpoints.lookup import BEST, KEPT, SavedCheckpoint, best_checkpoint
+from rllib_minestudio.checkpoints.checkpoint import POLICY_FOLDER
+from rllib_minestudio.checkpoints.lookup import (
+    BEST,
+    KEPT,
+    POLICY_AVERAGE,
+    SavedCheckpoint,
+    best_checkpoint,
+)
 from rllib_minestudio.checkpoints.record import read_record
+from rllib_minestudio.checkpoints.trust import SEAL_FILE, is_sealed, seal
 from rllib_minestudio.errors import CheckpointError
 from rllib_minestudio.foundation.files import Unfinished, save_whole
 
@@ -84,6 +92,14 @@ def _drop_former_best(trial_folder: Path, keep_interval: int | None) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
+def _seal_from_other_machine(folder: Path) -> None:
+    """Seal a checkpoint of this run again if its trial's machine has another key of this user."""
+    policies = (folder / name for name in (POLICY_FOLDER, POLICY_AVERAGE))
+    for part in (folder, *policies):
+        if (part / SEAL_FILE).is_file() and not is_sealed(part):
+            seal(part)
+
+
 class KeepCheckpoints(tune.Callback):
     """A callback that keeps every `keep_interval`-th checkpoint and the best.
 
@@ -100,6 +116,7 @@ class KeepCheckpoints(tune.Callback):
     ) -> None:
         """Keep a new checkpoint; Tune calls this before it deletes older ones."""
         try:
+            _seal_from_other_machine(Path(checkpoint.path))
             keep(Path(trial.path), Path(checkpoint.path), self._keep_interval)
         except (CheckpointError, OSError) as error:
             # Tune's checkpoint is intact, so training goes on.

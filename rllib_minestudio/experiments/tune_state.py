@@ -30,6 +30,7 @@ from rllib_minestudio.checkpoints.lookup import (
     numbered_folders,
 )
 from rllib_minestudio.checkpoints.record import CheckpointRecord
+from rllib_minestudio.checkpoints.trust import is_sealed, refuse_untrusted, seal
 from rllib_minestudio.experiments.result_metrics import ITERATION
 from rllib_minestudio.experiments.summary import RESULTS_FILE, read_history
 from rllib_minestudio.foundation.files import whole_file, write_whole
@@ -62,7 +63,7 @@ def can_resume(run_folder: Path) -> bool:
 
 
 def back_up_state(run_folder: Path) -> None:
-    """Copy Tune's state files if all are complete, each atomically."""
+    """Copy Tune's state files if all are complete, each atomically, and seal the copies."""
     files = _notes(run_folder)
     if not any(file.match(STATE_PATTERN) for file in files) or not all(map(_is_whole, files)):
         return
@@ -71,6 +72,25 @@ def back_up_state(run_folder: Path) -> None:
     for file in files:
         with whole_file(backup / file.name) as partial:
             shutil.copy2(file, partial)
+    seal(backup, [file.name for file in _notes(backup)])
+
+
+def take_own_state(run_folder: Path) -> None:
+    """Replace Tune's state files, which are pickles, by the copies that this user has sealed.
+
+    Raises:
+        UntrustedError: There are none: the run is somebody else's, or was changed.
+    """
+    backup = run_folder / BACKUP
+    copies = [file.name for file in _notes(backup)]
+    if not copies or not is_sealed(backup, copies):
+        refuse_untrusted(run_folder, ["Tune's state files (pickles, which can run any program)"])
+    for file in _notes(run_folder):
+        if file.name not in copies:
+            file.unlink()
+    for name in copies:
+        with whole_file(run_folder / name) as partial:
+            shutil.copy2(backup / name, partial)
 
 
 def repair_state(run_folder: Path) -> None:
@@ -137,7 +157,17 @@ def _is_whole(file: Path) -> bool:
 
 
 class BackUpState(tune.Callback):
-    """A callback that copies Tune's state files after each saved checkpoint."""
+    """A callback that copies Tune's state files after each saved checkpoint, and once before."""
+
+    _was_copied = False
+
+    def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
+        """Make the first copies as soon as there are files; Tune calls this very often."""
+        if trials and not self._was_copied:
+            run_folder = Path(trials[0].path).parent
+            self._was_copied = any(run_folder.glob(STATE_PATTERN))
+            if self._was_copied:
+                self.on_trial_save(iteration, trials, trials[0])
 
     def on_trial_save(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         """Copy the state files; Tune calls this after it has recorded a checkpoint."""

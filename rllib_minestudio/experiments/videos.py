@@ -197,7 +197,7 @@ def film_checkpoint(
         RecordingError: The video cannot be written.
     """
     try:
-        policy = Policy.load(checkpoint, env)
+        policy = Policy.load(checkpoint, env, trust=True)  # this run has just saved it
         options = getattr(env.unwrapped, "options", None)
         mapper = ActionMapper(getattr(options, "camera_config", None))
         with VideoWriter(video) as writer:

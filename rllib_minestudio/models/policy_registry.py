@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from rllib_minestudio.checkpoints import Checkpoint
-from rllib_minestudio.checkpoints.checkpoint import VPT
+from rllib_minestudio.checkpoints.checkpoint import NETWORK, VPT
+from rllib_minestudio.checkpoints.trust import refuse_untrusted
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError, did_you_mean
-from rllib_minestudio.foundation.options import LONGEST_PATH, broken_rule, is_import_path
+from rllib_minestudio.foundation.options import LONGEST_PATH, broken_rule, is_import_path, shown
 from rllib_minestudio.models.policy import RecurrentRLModule
 from rllib_minestudio.models.vpt.weights import count_numbers, dtypes
 
@@ -55,13 +56,23 @@ def policy_of_checkpoint(checkpoint: Checkpoint) -> type[RecurrentRLModule]:
 
     Raises:
         CheckpointMismatchError: There is none, or it is not a concrete `RecurrentRLModule`.
+        UntrustedError: It is none of this package's, and the checkpoint is from elsewhere.
     """
+    refuse_untrusted(checkpoint.name, [] if checkpoint.trusted else class_requests(checkpoint))
     try:
         return find_policy(checkpoint.policy_class or VPT)
     except InvalidOptionsError as error:
         raise CheckpointMismatchError(
             f"{checkpoint.name!r} cannot be loaded: its {error}"
         ) from error
+
+
+def class_requests(checkpoint: Checkpoint) -> list[str]:
+    """Return what a checkpoint's class asks for beyond data, in words: one phrase, or none."""
+    name = checkpoint.policy_class or VPT
+    if name in POLICIES or name in POLICIES.values():
+        return []
+    return [f"{NETWORK}: the policy {shown(name)} (a class to import and run)"]
 
 
 def _imported(path: str) -> Any:

@@ -169,7 +169,7 @@ def shown(monkeypatch, *checks):
     monkeypatch.setattr(
         doctor,
         "_run",
-        lambda check, running: doctor.Diagnosis(check, healths[check.name], 0.1),
+        lambda check, started: doctor.Diagnosis(check, healths[check.name], 0.1),
     )
 
 

@@ -11,6 +11,7 @@ from rllib_minestudio.cli.main import BAD_INPUT, main
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.models.conv_gru_rl_module import ConvGRURLModule
 from rllib_minestudio.models.policy_weights import copy_policy
+from tests.models.vpt.checkpoints import tell
 
 OPTIONS = {"hidden_size": 8, "channels": [2, 2, 2], "text_size": 2, "temperature": 1.0}
 
@@ -34,8 +35,7 @@ def _words(text):
 
 @pytest.mark.parametrize("name", ["ConvGRU", "no_such_package.module.MyPolicy"])
 def test_info_needs_no_class(module, folder, capsys, name):
-    description = folder / "network.json"
-    description.write_text(json.dumps({"policy": name, "options": OPTIONS}))
+    tell(folder, json.dumps({"policy": name, "options": OPTIONS}))
     for path in (folder, folder.parent):  # the policy's folder, and the checkpoint's
         assert main(["model", "info", str(path)]) == 0
         shown = _words(capsys.readouterr().out)
@@ -121,8 +121,8 @@ def test_a_class_that_is_missing_is_named(folder, tmp_path, capsys, monkeypatch,
     place = tmp_path / "learner_group" / "learner" / "rl_module" / "default_policy"
     place.mkdir(parents=True)
     description = {"policy": name, "options": OPTIONS}
-    (folder / "network.json").write_text(json.dumps(description))
-    assert main(["evaluate", str(tmp_path), "--out", str(tmp_path / "out")]) == BAD_INPUT
+    tell(folder, json.dumps(description))
+    assert main(["evaluate", str(tmp_path), "--trust", "--out", str(tmp_path / "out")]) == BAD_INPUT
     said = _words(capsys.readouterr().err)
     assert complaint in said and name in said and str(tmp_path) in said
     assert said.count("error:") == 1

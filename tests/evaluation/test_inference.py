@@ -19,6 +19,7 @@ from ray.rllib.core.rl_module.rl_module import RLModule
 from rllib_minestudio import MineStudioEnv, Policy, checkpoints
 from rllib_minestudio.checkpoints.checkpoint import PLAYING_FILE
 from rllib_minestudio.checkpoints.lookup import PRIORS
+from rllib_minestudio.checkpoints.record import with_own_digest
 from rllib_minestudio.errors import (
     CheckpointMismatchError,
     InvalidBatchError,
@@ -242,6 +243,6 @@ def test_other_policies_know_their_spaces_or_are_told_them(tmp_path):
     assert str(told.act(observation)) == expected
     facts = yaml.safe_load((PRIORS / "hunter_nano" / PLAYING_FILE).read_text())
     facts["env_config"] = options
-    (tmp_path / "policy" / PLAYING_FILE).write_text(yaml.safe_dump(facts))
+    (tmp_path / "policy" / PLAYING_FILE).write_text(with_own_digest(yaml.safe_dump(facts)))
     knows = Policy.load(tmp_path / "policy", deterministic=True)
     assert str(knows.act(observation)) == expected

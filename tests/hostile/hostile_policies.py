@@ -14,13 +14,15 @@ from typing import Any, NamedTuple
 import torch
 import yaml
 from judging import ACCEPTED, Case
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 from rllib_minestudio import checkpoints
 from rllib_minestudio.checkpoints.checkpoint import MODULE_PATH, PLAYING_FILE
+from rllib_minestudio.checkpoints.record import with_own_digest
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.models.conv_gru_rl_module import ConvGRURLModule
 from rllib_minestudio.models.policy_weights import copy_policy
+from tests.models.vpt.checkpoints import tell
 
 ENV_CONFIG = {"obs_size": [64, 64]}
 OPTIONS = {"hidden_size": 8, "channels": [2, 2, 2], "text_size": 2, "temperature": 1.0}
@@ -54,9 +56,8 @@ def _written() -> tempfile.TemporaryDirectory[str]:
         "env": f"{MineStudioEnv.__module__}.{MineStudioEnv.__qualname__}",
         "env_config": ENV_CONFIG,
         "num_envs_per_env_runner": 1,
-        "whole": True,
     }
-    (folder / "policy" / PLAYING_FILE).write_text(yaml.safe_dump(facts))
+    (folder / "policy" / PLAYING_FILE).write_text(with_own_digest(yaml.safe_dump(facts)))
     return place
 
 
@@ -98,12 +99,12 @@ def _changed(change: Callable[[Path], object]) -> Callable[[Path], str]:
 
 def _says(description: Any) -> Callable[[Path], str]:
     text = description if isinstance(description, str) else json.dumps(description)
-    return _changed(lambda folder: (folder / NETWORK).write_text(text))
+    return _changed(lambda folder: tell(folder / "policy", text))
 
 
 def _tensors(change: Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]):
     def rewrite(folder: Path) -> None:
-        save_file(change(load_file(folder / TENSORS)), folder / TENSORS)
+        tell(folder / "policy", None, change(load_file(folder / TENSORS)))
 
     return _changed(rewrite)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -108,11 +109,16 @@ def test_a_description_is_judged_before_anything_is_read(tmp_path):
         Recording(tmp_path / "e").observations["x"]
 
 
+class LongerText(gym.ObservationWrapper):
+    """Gives more than its space promises."""
+
+    def observation(self, obs):
+        return {**obs, "task_text": np.zeros(80, np.uint8)}
+
+
 def test_an_environment_that_breaks_its_promise_costs_the_recording_only(tmp_path):
     env = MineStudioEnv(obs_size=[32, 32], callbacks=[{"Task": TASKS}, {"JudgeReset": 3}])
-    env.sim.callbacks[0].observation_spaces()  # what it declared when it was built
-    env.sim.callbacks[0].max_text_bytes = 80
-    recorder = EpisodeRecorder(env, RecorderOptions(str(tmp_path)))
+    recorder = EpisodeRecorder(LongerText(env), RecorderOptions(str(tmp_path)))
     recorder.reset(seed=1)
     *_, info = [recorder.step({"buttons": 0, "camera": 60})[4] for _ in range(3)]
     assert "promises 'task_text' as uint8 (64,)" in info["recording_error"]

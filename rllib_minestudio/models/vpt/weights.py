@@ -25,6 +25,7 @@ from rllib_minestudio import checkpoints
 from rllib_minestudio.checkpoints import Checkpoint
 from rllib_minestudio.checkpoints.checkpoint import NETWORK
 from rllib_minestudio.checkpoints.lookup import CONFIG_FILE, TENSORS
+from rllib_minestudio.checkpoints.tensor_files import digests_of
 from rllib_minestudio.errors import CheckpointError, CheckpointMismatchError, InvalidOptionsError
 from rllib_minestudio.foundation.buttons import NUM_BUTTONS
 from rllib_minestudio.foundation.files import whole_file, write_whole
@@ -452,13 +453,19 @@ def _new_files(folder: str | Path, description: str) -> tuple[Path, Path]:
 def _write(weights: Path, state: dict[str, Tensor], description: Path, text: str) -> None:
     """Write both files, the description last: without it the folder is no model.
 
+    Weights of our own form get the digests of both.
+
     Raises:
         CheckpointError: They cannot be written; neither file is left.
     """
+    text += "\n"
     try:
         with whole_file(weights) as partial:
-            save_file(state, partial, metadata={"format": "pt"})
-        write_whole(description, text + "\n")
+            # One key each: the order of several would be random, and copies would differ.
+            is_own = description.name == NETWORK
+            metadata = digests_of(state, text.encode()) if is_own else {"format": "pt"}
+            save_file(state, partial, metadata=metadata)
+        write_whole(description, text)
     except (OSError, SafetensorError) as error:
         weights.unlink(missing_ok=True)
         raise CheckpointError(

@@ -8,12 +8,15 @@ import pytest
 from ray.train._internal.storage import StorageContext
 from ray.tune.experiment import Trial
 
+from rllib_minestudio.errors import UntrustedError
 from rllib_minestudio.experiments.summary import read_history
 from rllib_minestudio.experiments.tune_state import (
+    BACKUP,
     ContinueTrials,
     back_up_state,
     can_resume,
     repair_state,
+    take_own_state,
 )
 from tests.experiments.outputs.test_trial_checkpoints import save
 
@@ -110,3 +113,19 @@ def test_a_trial_goes_on_from_its_newest_checkpoint(trial, tmp_path):
         "checkpoint_000000",
         "checkpoint_000001",
     ]
+
+
+def test_only_state_that_this_user_has_sealed_is_read(run_folder):
+    """Tune's files are pickles; those saved after the last copy are as good as a stranger's."""
+    with pytest.raises(UntrustedError, match="Tune's state files"):
+        take_own_state(run_folder)
+    back_up_state(run_folder)
+    write_notes(run_folder, "second")
+    (run_folder / "experiment_state-2027-01-01.json").write_text("{}")
+    take_own_state(run_folder)
+    assert notes(run_folder) == ("first", "first")
+    assert len(list(run_folder.glob("*state-*"))) == 2
+    (run_folder / BACKUP / SEARCH).write_bytes(pickle.dumps({"search": "evil"}))
+    with pytest.raises(UntrustedError, match="was not saved by you, or has changed since"):
+        take_own_state(run_folder)
+    assert notes(run_folder) == ("first", "first")

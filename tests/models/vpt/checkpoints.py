@@ -6,8 +6,9 @@ import pickle
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
+from rllib_minestudio.checkpoints.tensor_files import digests_of
 from rllib_minestudio.models.vpt.weights import arguments_from_config
 
 
@@ -26,9 +27,23 @@ def hugging_face(network, folder, temperature=2.0):
 def described(network, folder):
     """Our own form without pickle."""
     folder.mkdir()
-    (folder / "network.json").write_text(json.dumps(dataclasses.asdict(network.config)))
-    save_file(network.state_dict(), folder / "model.safetensors")
+    tell(folder, json.dumps(dataclasses.asdict(network.config)), network.state_dict())
     return folder
+
+
+def tell(folder, description, state=None):
+    """Write both files of our own form, with digests that are right whatever they say.
+
+    Args:
+        folder: The folder.
+        description: The text of `network.json`; None keeps it.
+        state: The tensors; None keeps them.
+    """
+    file, tensors = folder / "network.json", folder / "model.safetensors"
+    if description is not None:
+        file.write_text(description)
+    state = load_file(tensors) if state is None else state
+    save_file(state, tensors, metadata=digests_of(state, file.read_bytes()))
 
 
 def openai(network, folder, temperature=2.0, protocol=4):
