@@ -16,9 +16,8 @@ worlds and the policy's random numbers derive from --seed alone: two checkpoints
 worlds, and the number of workers changes nothing. A summary with the success rate, its 95 %
 interval and a table per task is printed, and saved as summary.json and summary.html.
 
-The policy is read without unpickling. Checkpoints without policy/playing.yaml, for example because
-options of the environment are objects, are unpickled, which can run arbitrary code: evaluate only
-those that you trust.
+What your own runs saved may name callbacks and environments of yours, and paths. A checkpoint from
+elsewhere is data: what it asks for beyond that is listed and refused, unless you give --trust.
 
 {HELP}\
   FILE                        an experiment file: the weights that training would start from, such

@@ -14,9 +14,8 @@ DESCRIPTION = f"""\
 Play a task and record it: one folder per episode, with a video. The numbers continue from those of
 the episodes that are already in the folder.
 
-The player is a scripted agent, which needs no network, the policy of a checkpoint, which is read
-without unpickling, or an agent of your own. Use only task files that you trust: they import the
-classes that they name.
+The player is a scripted agent, which needs no network, the policy of a checkpoint, or an agent
+of your own. Use only task files that you trust: they import the classes that they name.
 
 agents:
 {agents_help()}

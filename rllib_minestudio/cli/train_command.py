@@ -47,7 +47,7 @@ The name of one of MineStudio's configs, such as gate_kl, is a file, too: it is 
 config/ here and in the installed MineStudio, and converted as by `rllib convert`.
 
 Trust what you run: a Python file or config is executed, a YAML file imports the classes that it
-names, and --resume unpickles the checkpoints of the run, which can run arbitrary code.
+names. --resume goes on with runs of yours; those of others need --trust.
 """
 
 EXAMPLES = """\

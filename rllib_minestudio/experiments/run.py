@@ -94,6 +94,7 @@ def _train(
     from rllib_minestudio.experiments.interrupt import SaveOnInterrupt
     from rllib_minestudio.experiments.resume_trials import go_on
     from rllib_minestudio.experiments.summary import tell_where_it_stopped
+    from rllib_minestudio.experiments.tune_state import back_up_state
 
     interrupt = SaveOnInterrupt()
     # Built before Ray starts, since they set environment variables.
@@ -106,6 +107,7 @@ def _train(
                 results = _tuner(plan, folder, callbacks).fit()
             else:
                 results = go_on(plan, folder, callbacks, resumed_with, _run_options())
+        back_up_state(folder)  # how it ended
     if interrupt.requested:
         tell_where_it_stopped(folder, results)
         raise KeyboardInterrupt
