@@ -82,7 +82,8 @@ def _of_callbacks(where: str, specs: Any) -> list[str]:
     requests = []
     for i, spec in enumerate(specs if is_list(specs) else [specs]):
         place = f"{where}.{i}"
-        name, arguments = spec, {}
+        name: Any = spec
+        arguments: Any = {}
         if isinstance(spec, Mapping) and len(spec) == 1:
             ((name, arguments),) = spec.items()
         short = name.removesuffix(SUFFIX) if isinstance(name, str) else None

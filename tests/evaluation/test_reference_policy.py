@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
+from rllib_minestudio.checkpoints import Checkpoint
+from rllib_minestudio.errors import (
+    CheckpointMismatchError,
+    InvalidOptionsError,
+    UntrustedError,
+)
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
 from rllib_minestudio.evaluation.reference_policy import LEARNER_STATE, ReferencePolicy, load_prior
 from rllib_minestudio.models.vpt import VPTConfig
@@ -67,12 +72,16 @@ def test_a_prior_that_no_file_holds_is_in_the_checkpoint(make_config, tmp_path):
     config = make_config().training(prior="initial")
     with pytest.raises(InvalidOptionsError, match="only the checkpoints of this run hold its"):
         load_prior(config, None, "prior")
+    facts = {"form": "", "weights": tmp_path, "name": "x", "path": tmp_path, "verified": True}
+    own = Checkpoint(**facts, trusted=True)
     with pytest.raises(CheckpointMismatchError, match="does not hold its prior"):
-        load_prior(config, tmp_path, "prior")
+        load_prior(config, own, "prior")
     state = tmp_path / LEARNER_STATE
     state.parent.mkdir(parents=True)
     state.write_bytes(pickle.dumps({"prior": {"weight": 1}}))
-    assert load_prior(config, tmp_path, "prior") == {"weight": 1}
+    assert load_prior(config, own, "prior") == {"weight": 1}
+    with pytest.raises(UntrustedError, match=r"state\.pkl \(a pickle, which can run"):
+        load_prior(config, Checkpoint(**facts), "prior")
 
 
 def test_what_there_is_no_prior_for_is_refused_with_a_way_out(make_config, files):
