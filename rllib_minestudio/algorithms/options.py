@@ -141,7 +141,7 @@ class SharedOptions:
         "matching pattern applies. (To exclude parts from training, use the model's `freeze`.)",
     )
     weight_decay: float = option(0.04, "Weight decay of AdamW.", most=1e9)
-    adam_eps: float = option(1.0e-8, "Epsilon in the denominator of AdamW.", least=1e-300, most=1e9)
+    adam_eps: float = option(1.0e-8, "Epsilon in the denominator of AdamW.", least=1e-30, most=1e9)
     grad_clip: float | None = option(
         5.0, "Gradients are clipped to this global norm; null or 0 turns clipping off."
     )

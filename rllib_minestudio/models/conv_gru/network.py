@@ -197,7 +197,7 @@ class ConvGRUConfig:
         16, "Each byte of a text is embedded in this many numbers.", least=1, most=4096
     )
     temperature: float = option(
-        1.0, "The action heads' logits are divided by this.", least=1e-300, most=1e6
+        1.0, "The action heads' logits are divided by this.", least=1e-6, most=1e6
     )
 
     @classmethod

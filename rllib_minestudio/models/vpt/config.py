@@ -84,7 +84,7 @@ class VPTConfig:
     temperature: float = option(
         2.0,
         "The action heads' logits are divided by this; it is 2.0 in OpenAI's models.",
-        least=1e-300,
+        least=1e-6,
         most=1e6,
     )
     action_head: str = option(

@@ -36,7 +36,7 @@ MODEL = {
     "action_head": ("joint", "factored"),
     "precision": ("float32", "bfloat16", "tf32"),
     "freeze": ([], ["cnn"], ["cnn", "heads"], ["everything"]),
-    "temperature": (0.5, 2.0),
+    "temperature": (1e-6, 0.5, 2.0, 1e6),
     "impala_width": (1, 2),
     "attention_mask_style": ("clipped_causal", "none"),
 }
