@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 _NOT_THE_USERS = (
     f"{Path(__file__).parent}{os.sep}",
@@ -91,15 +92,21 @@ def describe_with_place(error: BaseException) -> str:
     return f"{describe(error)} ({Path(frame.filename).name}, line {frame.lineno}{line})"
 
 
-def did_you_mean(name: str, valid: Iterable[str]) -> str:
+_LONGEST_NAME = 300
+"""Limit on the characters of a mistyped name; comparing longer ones would take long."""
+
+
+def did_you_mean(name: Any, valid: Iterable[str]) -> str:
     """Return " Did you mean 'x'?" for the valid name closest to `name`, or "" if none is close.
 
     Args:
-        name: What the user wrote.
+        name: What the user wrote; nothing is close to what is no text, or a long one.
         valid: All valid names.
     """
+    if not isinstance(name, str) or len(name) > _LONGEST_NAME:
+        return ""
     candidates = {option.lower(): option for option in valid}
-    close = get_close_matches(str(name).lower(), candidates, n=1, cutoff=0.6)
+    close = get_close_matches(name.lower(), candidates, n=1, cutoff=0.6)
     return f" Did you mean {candidates[close[0]]!r}?" if close else ""
 
 

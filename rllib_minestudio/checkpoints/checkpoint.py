@@ -203,8 +203,23 @@ def open(source: Source | Checkpoint, *, verified: bool = False, trust: bool = F
         trust: Whether to use the classes and paths that it names even if somebody else wrote it.
 
     Raises:
-        CheckpointMismatchError: There is no checkpoint, or its form is unknown.
+        CheckpointMismatchError: There is no checkpoint, its form is unknown, or the system refuses
+            to read it.
         CheckpointError: A training checkpoint is damaged.
+    """
+    try:
+        return _opened(source, verified)
+    except OSError as error:  # a name that is too long, a folder that may not be listed
+        raise CheckpointMismatchError(
+            f"weights {_quoted(source)} cannot be opened: {error.strerror or error}. {EXPECTED}."
+        ) from error
+
+
+def _opened(source: Source | Checkpoint, verified: bool) -> Checkpoint:
+    """Do as `open`, but let the system's errors pass.
+
+    Raises:
+        OSError: The system refuses to read a file or folder.
     """
     if isinstance(source, Checkpoint):
         if verified and not source.verified:
@@ -232,8 +247,8 @@ def open(source: Source | Checkpoint, *, verified: bool = False, trust: bool = F
         files = _file(path)
     else:
         raise CheckpointMismatchError(
-            f"weights {str(source)!r} do not exist: {what_is_there(path)} {EXPECTED}; or null, to "
-            f"start training from random weights."
+            f"weights {_quoted(source)} do not exist: {what_is_there(path)} {EXPECTED}; or null, "
+            f"to start training from random weights."
         )
     trusted = trust or is_shipped(source) or _is_own(path, files)
     return Checkpoint(**vars(files), name=name, path=path, verified=verified, trusted=trusted)
@@ -243,6 +258,11 @@ def _is_own(path: Path, files: PolicyFiles) -> bool:
     """Return whether this user has written a checkpoint: its policy, or else all of it."""
     folder = files.weights.parent
     return is_sealed(folder if (folder / NETWORK).is_file() else path)
+
+
+def _quoted(source: Source | Checkpoint) -> str:
+    """Return a source as messages show it."""
+    return shown(str(source) if isinstance(source, str | Path | Checkpoint) else source)
 
 
 def _compare_with_record(path: Path) -> None:
@@ -289,8 +309,8 @@ def _file(path: Path) -> PolicyFiles:
 def _hugging_face(folder: Path, weights: str = TENSORS) -> PolicyFiles:
     path = folder / CONFIG_FILE
     try:
-        config = read_json(path)
-        arguments = dict(config["policy_kwargs"])
+        config = _mapping(read_json(path))
+        arguments = _mapping(config["policy_kwargs"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointMismatchError(
             f"{str(path)!r} cannot be read as a configuration of MineStudio's VPT policy "
@@ -316,17 +336,17 @@ def _openai(model: Path, weights: Path) -> PolicyFiles:
                 f"both as [.model, .weights], or keep them side by side under one name."
             )
     try:
-        arguments = load_plain(model)["model"]["args"]
-        network, head = arguments["net"]["args"], arguments.get("pi_head_opts") or {}
-        temperature = head.get("temperature", PolicyFiles.temperature)
+        arguments = _mapping(load_plain(model), "model", "args")
+        head = arguments.get("pi_head_opts")
+        temperature = {} if head is None else _mapping(head)
         return PolicyFiles(
             "OpenAI .model and .weights",
             weights,
             VPT,
-            arguments=dict(network),
-            temperature=temperature,
+            arguments=_mapping(arguments, "net", "args"),
+            temperature=temperature.get("temperature", PolicyFiles.temperature),
         )
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError) as error:
         raise CheckpointMismatchError(
             f"{str(model)!r} is not a .model file of OpenAI's VPT: it has no network arguments "
             f"({type(error).__name__}: {error})."
@@ -339,18 +359,21 @@ def _own(folder: Path) -> PolicyFiles:
     # The pickle also names the classes of our module and the spaces, which are not needed.
     arguments = load_plain(folder / MODULE_CLASS, others_inert=True)
     try:
-        options = arguments["ctor_args_and_kwargs"][1]["model_config"]
-    except (KeyError, IndexError, TypeError) as error:
+        _, keywords = _mapping(arguments)["ctor_args_and_kwargs"]
+        options = _mapping(keywords)["model_config"]
+        options = {} if options is None else _mapping(options)
+    except (KeyError, TypeError, ValueError) as error:
         raise CheckpointMismatchError(
-            f"{str(folder / MODULE_CLASS)!r} does not describe a module of this package."
+            f"{str(folder / MODULE_CLASS)!r} does not describe a module of this package "
+            f"({type(error).__name__}: {error})."
         ) from error
-    return PolicyFiles("rllib_minestudio", folder / MODULE_STATE, options=dict(options or {}))
+    return PolicyFiles("rllib_minestudio", folder / MODULE_STATE, options=options)
 
 
 def _plain(folder: Path) -> PolicyFiles:
     path = folder / NETWORK
     try:
-        description = dict(read_json(path))
+        description = _mapping(read_json(path))
     except (OSError, ValueError, TypeError) as error:
         raise CheckpointMismatchError(
             f"{str(path)!r} cannot be read as the options of a network "
@@ -382,6 +405,21 @@ def _described(description: Mapping[str, Any], path: Path) -> tuple[str, Mapping
             f"{shown(options)}."
         )
     return policy_class, options
+
+
+def _mapping(value: Any, *keys: str) -> dict[str, Any]:
+    """Return what is below keys in nested mappings, as a dict.
+
+    Nothing else is turned into a dict: a file may hold a list of pairs, or an array, which raises
+    other exceptions than a mapping does.
+
+    Raises:
+        KeyError: A key is missing.
+        TypeError: What is there is no mapping.
+    """
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{shown(value)} is not a mapping")
+    return _mapping(value[keys[0]], *keys[1:]) if keys else dict(value)
 
 
 def _is_deep(value: Any, most: int) -> bool:

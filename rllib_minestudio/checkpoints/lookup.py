@@ -27,6 +27,7 @@ from rllib_minestudio.errors import (
     did_you_mean,
 )
 from rllib_minestudio.foundation.files import NOT_A_URL, is_url
+from rllib_minestudio.foundation.options import shown
 
 LATEST = "latest"
 POLICY_AVERAGE = "policy_average"
@@ -96,7 +97,7 @@ def locate(source: str | Path) -> Path:
     if is_shipped(source):
         return shipped_folder(str(source))
     if is_url(str(source)):
-        raise CheckpointMismatchError(f"{str(source)!r} {NOT_A_URL}. {EXPECTED}.")
+        raise CheckpointMismatchError(f"{shown(str(source))} {NOT_A_URL}. {EXPECTED}.")
     path = Path(source)
     if path.suffix in EXPERIMENT_SUFFIXES and path.is_file():
         raise CheckpointMismatchError(
@@ -187,7 +188,7 @@ def shipped_folder(source: str) -> Path:
     names = shipped_names()
     if name not in names:
         raise CheckpointMismatchError(
-            f"weights {source!r} do not come with this package; it has "
+            f"weights {shown(source)} do not come with this package; it has "
             f"{', '.join(SHIPPED + known for known in names) or 'none'}.{did_you_mean(name, names)}"
         )
     return PRIORS / name

@@ -33,7 +33,7 @@ from rllib_minestudio.recordings.video import Frame, read_pictures, read_video
 
 PREFIX, SUFFIX = "action_", ".pkl"
 
-_MALFORMED = (AttributeError, OverflowError, TypeError, ValueError)
+_MALFORMED = (AttributeError, LookupError, OverflowError, TypeError, ValueError)
 """Exceptions that a malformed action makes Python and NumPy raise."""
 
 _STORAGES = {"LongStorage": np.int64, "IntStorage": np.int32, "ShortStorage": np.int16}
@@ -94,7 +94,7 @@ class MineStudioRecording:
             if not isinstance(actions, list):
                 raise TypeError(f"it holds a {type(actions).__name__}")
             return _tokens(actions) if actions and "buttons" in actions[0] else _keys(actions)
-        except (CheckpointMismatchError, KeyError, *_MALFORMED) as error:
+        except (CheckpointMismatchError, *_MALFORMED) as error:
             raise RecordingError(
                 f"{str(self.path)!r} holds no list of MineStudio's actions: {error}"
             ) from error
@@ -143,7 +143,7 @@ class MineStudioRecording:
 
 def _tokens(actions: list[Any]) -> dict[str, NDArray]:
     return {
-        name: np.array([int(np.asarray(action[name]).item()) for action in actions])
+        name: np.array([int(np.asarray(action[name]).item()) for action in actions], np.int64)
         for name in ("buttons", "camera")
     }
 

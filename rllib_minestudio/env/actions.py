@@ -31,7 +31,7 @@ from rllib_minestudio.foundation.buttons import (
     INVENTORY_TOKEN,
     NUM_BUTTONS,
 )
-from rllib_minestudio.foundation.options import Problems, is_integer, is_number
+from rllib_minestudio.foundation.options import Problems, is_integer, is_number, shown
 
 EnvAction: TypeAlias = dict[str, Any]
 """Key name -> 0 or 1, and `camera` -> (pitch, yaw) in degrees."""
@@ -160,14 +160,15 @@ class ActionMapper:
         if isinstance(action, Mapping):
             if "buttons" not in action or "camera" not in action:
                 raise InvalidActionError(
-                    f"An agent action needs 'buttons' and 'camera'; got the keys {list(action)}."
+                    "An agent action needs 'buttons' and 'camera'; got the keys "
+                    f"{shown(list(action))}."
                 )
             buttons, camera = action["buttons"], action["camera"]
         elif isinstance(action, tuple) and len(action) == 2:
             buttons, camera = action
         else:
             raise InvalidActionError(
-                f"An agent action is a mapping or a (buttons, camera) pair; got {action!r}."
+                f"An agent action is a mapping or a (buttons, camera) pair; got {shown(action)}."
             )
         return (
             _token("buttons", buttons, NUM_BUTTONS),
@@ -251,26 +252,27 @@ def check_env_action(action: Any) -> EnvAction:
         InvalidActionError: If a key is unknown or the camera is not two finite numbers.
     """
     if not isinstance(action, Mapping):
-        raise InvalidActionError(f"An environment action is a mapping of keys; got {action!r}.")
+        raise InvalidActionError(
+            f"An environment action is a mapping of keys; got {shown(action)}."
+        )
     checked: EnvAction = {"camera": (0.0, 0.0)}
     for key, value in action.items():
         if key == "camera":
-            checked[key] = camera = np.asarray(value, np.float64)
-            if camera.shape != (2,) or not np.isfinite(camera).all():
-                raise InvalidActionError(
-                    f"camera must be two finite numbers (pitch, yaw) in degrees; got {value!r}."
-                )
+            checked[key] = _degrees(value)
         elif key in _KEY_SET:
             checked[key] = _token(key, value, 2)
         else:
             raise InvalidActionError(
-                f"Unknown key {key!r} in an environment action."
+                f"Unknown key {shown(key)} in an environment action."
                 f"{did_you_mean(key, (*ENV_KEYS, 'camera'))}"
             )
     return checked
 
 
 _KEY_SET = frozenset(KEYS)
+
+_MALFORMED = (TypeError, ValueError, OverflowError, RuntimeError)
+"""Exceptions that NumPy and torch raise for what is no number, or too large a one."""
 
 
 def _token(name: str, value: Any, count: int) -> int:
@@ -280,11 +282,24 @@ def _token(name: str, value: Any, count: int) -> int:
             # .item() reads NumPy and torch scalars and one-element arrays alike.
             value = value.item() if hasattr(value, "item") else np.asarray(value).item()
         token = operator.index(value)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise InvalidActionError(f"{name} must be one integer; got {value!r}.") from error
+    except _MALFORMED as error:
+        raise InvalidActionError(f"{name} must be one integer; got {shown(value)}.") from error
     if not 0 <= token < count:
-        raise InvalidActionError(f"{name} must be in [0, {count - 1}]; got {token}.")
+        raise InvalidActionError(f"{name} must be in [0, {count - 1}]; got {shown(token)}.")
     return token
+
+
+def _degrees(value: Any) -> NDArray[np.float64]:
+    """Return a rotation as float64 (2,): pitch and yaw."""
+    try:
+        camera = np.asarray(value, np.float64)
+    except _MALFORMED:
+        camera = np.empty(0)
+    if camera.shape != (2,) or not np.isfinite(camera).all():
+        raise InvalidActionError(
+            f"camera must be two finite numbers (pitch, yaw) in degrees; got {shown(value)}."
+        )
+    return camera
 
 
 @cache

@@ -329,7 +329,7 @@ def shown(value: Any) -> str:
     try:
         text = value.__qualname__ if isinstance(value, type) else repr(value)
     except (ValueError, RecursionError):  # an integer of thousands of digits, deep nesting
-        return f"a {type(value).__name__} too large to be shown"
+        return f"<{type(value).__name__} too large to be shown>"
     return text if len(text) <= 300 else f"{text[:300]}..."
 
 
@@ -355,7 +355,7 @@ def unknown_name(kind: str, name: Any, valid: Iterable[str], where: str = "") ->
     hint = did_you_mean(name, names)
     if names and (not hint or len(names) <= _FEW):
         hint += f" Valid: {', '.join(names)}."
-    return f"{where}{': ' if where else ''}unknown {kind} {name!r}.{hint}"
+    return f"{where}{': ' if where else ''}unknown {kind} {shown(name)}.{hint}"
 
 
 def not_a_choice(field: str, value: Any, valid: Iterable[str]) -> str:

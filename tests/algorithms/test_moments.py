@@ -9,7 +9,11 @@ import pytest
 import torch
 from ray.rllib.utils.numpy import convert_to_numpy
 
-from rllib_minestudio.algorithms.learner.gradient_step import restore_moments
+from rllib_minestudio.algorithms.learner.gradient_step import (
+    restore_moments,
+    restore_optimizers,
+)
+from rllib_minestudio.errors import CheckpointError
 from rllib_minestudio.models.fine_tuning import freeze, parameter_groups
 from tests.algorithms.optimizer_steps import adamw_step
 
@@ -145,3 +149,44 @@ def test_the_saved_arrays_stay_as_they_are():
         tensor.add_(1.0)
     for array, before in zip(arrays, kept, strict=True):
         np.testing.assert_array_equal(array, before)
+
+
+NUMBERS = np.arange(3.0)
+"""An array where a mapping belongs: looking up a name in it is an IndexError."""
+
+EXP_AVG = ("x", "state", "state", 0, "exp_avg")
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "said"),
+    [
+        ((), NUMBERS, "no attribute 'keys'"),
+        (("x",), NUMBERS, "IndexError"),
+        (("x",), {}, "KeyError: 'state'"),
+        (("x", "state"), NUMBERS, "IndexError"),
+        (("x", "state", "state"), NUMBERS, "no attribute 'keys'"),
+        (("x", "state", "state", 0), NUMBERS, "no attribute 'items'"),
+        (("x", "state", "state", 0), {"step": 3.0}, "a.weight has only step, not exp_avg, exp_"),
+        (("x", "state", "param_groups"), NUMBERS, "IndexError"),
+        (("x", "state", "param_groups", 0, "params", 0), [0], "unhashable"),
+        (("x", "state", "param_groups", 0, "param_names"), ["a.weight"], "shorter"),
+        (EXP_AVG, None, r"exp_avg of a.weight is object \(\), not float \(2, 3\)"),
+        (EXP_AVG, NUMBERS, r"exp_avg of a.weight is float64 \(3,\), not float \(2, 3\)"),
+        (EXP_AVG, np.full((2, 3), np.inf), "exp_avg of a.weight has values that are not finite"),
+        (EXP_AVG, np.full((2, 3), "1"), "exp_avg of a.weight is <U1"),
+        ((*EXP_AVG[:-1], "step"), 10**400, "step of a.weight is object"),
+    ],
+)
+def test_a_damaged_state_is_refused_in_one_sentence(place, value, said):
+    _, optimizer = trained()
+    root = {"": {"x": {"state": saved_by(optimizer)}}}
+    *path, last = ("", *place)
+    inner = root
+    for key in path:
+        inner = inner[key]
+    inner[last] = value
+    model, other = trained(FACTORS)
+    before = copy.deepcopy(moments_of(model, other))
+    with pytest.raises(CheckpointError, match=rf"optimizer state is damaged .*{said}"):
+        restore_optimizers({"x": other}, root[""])
+    assert_same(moments_of(model, other), before)

@@ -2,11 +2,14 @@
 
 import dataclasses
 import json
+import pickle
 import subprocess
 import sys
 from collections import Counter
 from datetime import datetime, timezone
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 import yaml
@@ -16,7 +19,7 @@ from rllib_minestudio.algorithms import MineStudioPPOConfig
 from rllib_minestudio.algorithms.policy_config import model_problems
 from rllib_minestudio.checkpoints import checkpoint as checkpoint_module
 from rllib_minestudio.checkpoints import tensor_files
-from rllib_minestudio.checkpoints.checkpoint import PLAYING_FILE
+from rllib_minestudio.checkpoints.checkpoint import MODULE_CLASS, MODULE_STATE, PLAYING_FILE
 from rllib_minestudio.checkpoints.lookup import PRIORS
 from rllib_minestudio.checkpoints.record import (
     CheckpointRecord,
@@ -243,3 +246,32 @@ def test_a_policy_is_evaluated_though_what_it_started_from_is_gone(network, tmp_
     facts = {**yaml.safe_load(text), "weights": str(gone)}
     (folder / PLAYING_FILE).write_text(with_own_digest(yaml.safe_dump(facts)))
     assert load_policy(folder).config.model_config["weights"] == str(gone)
+
+
+@pytest.mark.parametrize(
+    "source", ["a" * 10**6, "a/" * 10**5 + "best", "package:" + "a" * 10**6, ["a" * 300, "b" * 300]]
+)
+def test_a_name_that_no_file_can_have_is_quoted_in_part(source):
+    with pytest.raises(CheckpointMismatchError, match=r"^weights .*(cannot be opened|do not come)"):
+        Policy.load(source)
+    with pytest.raises(CheckpointMismatchError) as refused:
+        checkpoints.open(source)
+    assert len(str(refused.value)) < 1500
+
+
+def test_a_folder_that_may_not_be_listed_is_named(network, tmp_path, monkeypatch):
+    def refuse(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    with pytest.raises(CheckpointMismatchError, match="x' cannot be opened: Permission denied"):
+        checkpoints.open(tmp_path / "x")
+
+
+@pytest.mark.parametrize("options", [[1, 2], "ab", [("hidsize", 8)], np.arange(2)])
+def test_options_that_are_no_mapping_are_refused(options, tmp_path):
+    described = {"ctor_args_and_kwargs": ((), {"model_config": options})}
+    (tmp_path / MODULE_CLASS).write_bytes(pickle.dumps(described))
+    (tmp_path / MODULE_STATE).write_bytes(b"")
+    with pytest.raises(CheckpointMismatchError, match="is not a mapping"):
+        checkpoints.open(tmp_path)

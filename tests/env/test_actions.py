@@ -23,6 +23,10 @@ from rllib_minestudio.foundation.buttons import INVENTORY_TOKEN, NUM_BUTTONS
 
 GOLDEN = np.load(Path(__file__).parent / "golden" / "actions.npz")
 
+NESTED: list = []
+for _ in range(100_000):
+    NESTED = [NESTED]
+
 
 @pytest.fixture(scope="module")
 def mapper():
@@ -106,7 +110,15 @@ def test_tokens_may_be_scalars_or_arrays_of_one(mapper, wrap):
         ({"buttons": np.zeros(2, int), "camera": 0}, "buttons must be one integer"),
         ({"buttons": 0}, "needs 'buttons' and 'camera'"),
         (7, "mapping or a"),
+        ({"buttons": 10**30, "camera": 0}, r"buttons must be in \[0, 8640\]; got 10000"),
+        ({"buttons": np.array([10**30]), "camera": 0}, r"buttons must be in \[0, 8640\]; got 1000"),
+        ({"buttons": -(10**5000), "camera": 0}, "buttons must be in .* too large to be shown"),
+        ((0, np.array([10**5000])), "camera must be in .* too large to be shown"),
+        ((0, NESTED), "camera must be one integer; got <list too large to be shown>"),
+        ({10**5000: 1}, "needs 'buttons' and 'camera'"),
+        ("x" * 10**6, r"mapping or a .*x{200}\.\.\.\.$"),
     ],
+    ids=lambda value: value[:30] if isinstance(value, str) else "",
 )
 def test_wrong_agent_actions_are_named(mapper, action, message):
     with pytest.raises(InvalidActionError, match=message):
@@ -118,8 +130,21 @@ def test_wrong_env_actions_are_named():
         check_env_action({"atack": 1})
     with pytest.raises(InvalidActionError, match=r"jump must be in \[0, 1\]"):
         check_env_action({"jump": 2})
-    with pytest.raises(InvalidActionError, match="two finite numbers"):
-        check_env_action({"camera": [np.nan, 0.0]})
+    with pytest.raises(InvalidActionError, match=r"jump must be in \[0, 1\]; got 1000"):
+        check_env_action({"jump": np.array([10**30])})
+    with pytest.raises(InvalidActionError, match="Unknown key <int too large"):
+        check_env_action({10**5000: 1})
+
+
+@pytest.mark.parametrize(
+    "camera",
+    [[np.nan, 0.0], [10**400, 0], "north", {}, None, 1j, [[1], [1, 2]], NESTED, [0, 0, 0]],
+    ids=lambda value: str(type(value)),
+)
+def test_a_camera_that_is_no_rotation_is_named(camera):
+    with pytest.raises(InvalidActionError, match="camera must be two finite numbers") as refused:
+        check_env_action({"camera": camera})
+    assert len(str(refused.value)) < 500
 
 
 def test_linear_bins_and_other_sizes():

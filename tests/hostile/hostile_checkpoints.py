@@ -10,14 +10,16 @@ import tempfile
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import yaml
-from hostile_weights import network
+from hostile_weights import look, network
 from judging import ACCEPTED, Case
 
 from rllib_minestudio.algorithms import MineStudioPPO, MineStudioPPOConfig
 from rllib_minestudio.algorithms.saving import write_policy, write_record
-from rllib_minestudio.checkpoints.checkpoint import MODULE_PATH
+from rllib_minestudio.checkpoints.checkpoint import MODULE_CLASS, MODULE_PATH
 from rllib_minestudio.checkpoints.record import RECORD_FILE, with_own_digest
 
 FLIPS = 60
@@ -99,8 +101,76 @@ def _record(**changes) -> Callable[[Path], None]:
     return change
 
 
+def _described(arguments: Any) -> Callable[[Path], str]:
+    """The module alone, whose size only RLlib's pickle of its arguments tells."""
+
+    def prepare(folder: Path) -> str:
+        shutil.copytree(Path(_written().name) / MODULE_PATH, folder / "module")
+        described = {"class": Spaces, "ctor_args_and_kwargs": arguments}
+        (folder / "module" / MODULE_CLASS).write_bytes(pickle.dumps(described))
+        return str(folder / "module")
+
+    return prepare
+
+
+NO_MAPPINGS: dict[str, Any] = {
+    "numbers": [1, 2],
+    "pairs": [("hidsize", 8)],
+    "text": "x" * 10**6,
+    "array": np.arange(3),
+    "array of one": np.arange(1),
+    "array of text": np.array(["ab", "cd"]),
+    "an object": Spaces(),
+    "a number": np.int64(3),
+}
+"""What Python turns into a mapping after all, or into one of many exceptions."""
+
+
+def descriptions() -> Iterator[Case]:
+    """Arguments of a module that are of other types than RLlib writes."""
+    options = dataclasses.asdict(network().config)
+    honest = ((), {"model_config": options, "observation_space": Spaces()})
+    yield Case("honest module", _described(honest), look, ACCEPTED)
+    for name, value in NO_MAPPINGS.items():
+        yield Case(f"arguments: {name}", _described(value), look)
+        yield Case(f"keywords: {name}", _described(((), value)), look)
+        yield Case(f"model_config: {name}", _described(((), {"model_config": value})), look)
+        for field in ("img_shape", "precision", "temperature"):
+            changed = ((), {"model_config": {**options, field: value}})
+            yield Case(f"{field}: {name}", _described(changed), look)
+
+
+LONG_NAMES = {
+    "a name": "a" * 10**6,
+    "a folder": "a" * 10**6 + "/latest",
+    "folders": "a/" * 500_000 + "best",
+    "upwards": "../" * 300_000,
+    "a prior": "package:" + "a" * 10**6,
+    "an id": "owner/" + "a" * 10**6,
+    "an address": "https://" + "a" * 10**6,
+    "one of OpenAI's": "a" * 10**6 + ".weights",
+    "two files": ["a" * 10**6, "b" * 10**6],
+    "many files": ["a"] * 10**6,
+    "NUL": "a\x00b",
+}
+
+
+def load_by_name(source: Any) -> str:
+    from rllib_minestudio import Policy
+    from rllib_minestudio.errors import MineStudioError
+
+    try:
+        return str(Policy.load(source))
+    except MineStudioError as error:
+        assert len(str(error)) < 2000, "the message quotes all of the name"
+        raise
+
+
 def cases() -> Iterator[Case]:
     yield Case("honest", _changed(lambda folder: None), load, ACCEPTED)
+    yield from descriptions()
+    for name, source in LONG_NAMES.items():
+        yield Case(f"a long name: {name}", lambda _, source=source: source, load_by_name)
     chance = random.Random(0)
     for _ in range(FLIPS):
         name, position, bit = chance.choice(_files()), chance.random(), chance.randrange(8)

@@ -257,5 +257,12 @@ def _minestudio() -> Iterator[Case]:
         ("texts", [{"buttons": "a", "camera": "b"}] * STEPS),
         ("no list", 5),
         ("numbers", [1, 2, 3]),
+        ("arrays", [np.arange(3)] * STEPS),
+        ("arrays of names", [np.array(["buttons", "camera"])] * STEPS),
+        ("a huge token", [{"buttons": 10**30, "camera": 60}] * STEPS),
+        ("a token of thousands of digits", [{"buttons": 1, "camera": 10**5000}] * STEPS),
+        ("a huge key", [{"attack": 10**30, "camera": np.zeros(2)}] * STEPS),
+        ("a huge rotation", [{"camera": [10**400, 0]}] * STEPS),
+        ("a rotation in words", [{"camera": ["north", "east"]}] * STEPS),
     ):
         yield Case(f"action.pkl: {name}", prepared(pickle.dumps(actions)), read)

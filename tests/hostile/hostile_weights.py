@@ -455,6 +455,16 @@ def cases() -> Iterator[Case]:
         args = {**arguments(), **changes}
         wrong = {"model": {"args": {"net": {"args": args}}}}
         yield Case(f".model: {list(changes)} an array", _openai(pickle.dumps(wrong)), look)
+    for name, value in {"an array": np.arange(3), "a number": np.int64(3), "pairs": [[1]]}.items():
+        for place, content in {
+            "everything": value,
+            "the model": {"model": value},
+            "its arguments": {"model": {"args": value}},
+            "the network": {"model": {"args": {"net": value}}},
+            "the network's arguments": {"model": {"args": {"net": {"args": value}}}},
+            "the head": {"model": {"args": {"net": {"args": arguments()}, "pi_head_opts": value}}},
+        }.items():
+            yield Case(f".model: {place} is {name}", _openai(pickle.dumps(content)), look)
     yield from descriptions()
     for name, file, content in tensor_files():
         yield Case(f"{file}: {name}", _file(file, content), look)

@@ -20,7 +20,7 @@ import torch
 import torch.distributed
 from torch import Tensor
 
-from rllib_minestudio.errors import NonFiniteLossError, NonFiniteWeightsError
+from rllib_minestudio.errors import CheckpointError, NonFiniteLossError, NonFiniteWeightsError
 from rllib_minestudio.models.fine_tuning import WeightAverage
 
 
@@ -250,6 +250,34 @@ def total_norm(gradients: Sequence[Tensor]) -> Tensor:
 # kept.
 
 
+_ADAMW_MOMENTS = frozenset({"step", "exp_avg", "exp_avg_sq"})
+"""What AdamW looks up for a parameter that has moments."""
+
+_MALFORMED = (AttributeError, LookupError, OverflowError, TypeError, ValueError)
+"""Exceptions that a state of another form makes Python and NumPy raise."""
+
+
+def restore_optimizers(optimizers: Mapping[str, torch.optim.Optimizer], state: Any) -> None:
+    """Restore the moments of optimizers from a learner's state; see `restore_moments`.
+
+    Args:
+        optimizers: Name -> optimizer.
+        state: Name -> {"state": the optimizer's `state_dict()`}; optimizers that are not in it are
+            left alone.
+
+    Raises:
+        CheckpointError: The state has another form, or moments that do not fit their parameters.
+    """
+    try:
+        for name in optimizers.keys() & state.keys():
+            restore_moments(optimizers[name], state[name]["state"])
+    except _MALFORMED as error:
+        raise CheckpointError(
+            f"The checkpoint's optimizer state is damaged ({type(error).__name__}: {error}). Take "
+            "another checkpoint, or start a new run from the weights of this one (model.weights)."
+        ) from error
+
+
 def restore_moments(optimizer: torch.optim.Optimizer, saved: Mapping[str, Any]) -> None:
     """Replace an optimizer's moments with saved ones, and keep its groups and options.
 
@@ -259,12 +287,18 @@ def restore_moments(optimizer: torch.optim.Optimizer, saved: Mapping[str, Any]) 
     Args:
         optimizer: Its groups name their parameters (`param_names`).
         saved: `state_dict()` of an optimizer, with arrays instead of tensors.
+
+    Raises:
+        AttributeError, LookupError, OverflowError, TypeError, ValueError: `saved` has another form,
+            or moments that do not fit their parameters; the optimizer is unchanged.
     """
     groups = optimizer.state_dict()["param_groups"]
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    required = _ADAMW_MOMENTS if isinstance(optimizer, torch.optim.AdamW) else frozenset()
     found = _moments_by_name(saved)
     state = {
-        number: {key: _copied(value) for key, value in found[name].items()}
-        for number, name in _names(groups).items()
+        number: _copied(name, found[name], tuple(parameter.shape), required)
+        for (number, name), parameter in zip(_names(groups).items(), parameters, strict=True)
         if name in found
     }
     # torch moves moments to their parameters' devices, and leaves step counts on the CPU.
@@ -274,8 +308,8 @@ def restore_moments(optimizer: torch.optim.Optimizer, saved: Mapping[str, Any]) 
 def _moments_by_name(saved: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Return saved moments by parameter name; parameters without moments are left out."""
     moments = saved["state"]
-    names = _names(saved["param_groups"])
-    return {name: moments[number] for number, name in names.items() if number in moments}
+    names, numbers = _names(saved["param_groups"]), moments.keys()
+    return {name: moments[number] for number, name in names.items() if number in numbers}
 
 
 def _names(groups: Sequence[Mapping[str, Any]]) -> dict[int, str]:
@@ -287,6 +321,28 @@ def _names(groups: Sequence[Mapping[str, Any]]) -> dict[int, str]:
     }
 
 
-def _copied(value: Any) -> Tensor:
-    """Copy an array or a number into a float32 tensor on the CPU."""
-    return torch.from_numpy(np.array(value, dtype=np.float32))
+def _copied(
+    name: str, moments: Mapping[str, Any], shape: tuple[int, ...], required: frozenset[str]
+) -> dict[str, Tensor]:
+    """Copy a parameter's moments into float32 tensors on the CPU.
+
+    Args:
+        name: The parameter's name.
+        moments: Key -> array; `step` may be a number.
+        shape: The parameter's shape, which all but `step` must have.
+        required: Keys without which the optimizer cannot step.
+
+    Raises:
+        ValueError: A moment is missing, of another shape or type, or not finite.
+    """
+    copies = {}
+    for key, value in moments.items():
+        array, wanted = np.asarray(value), () if key == "step" else shape
+        if array.shape != wanted or array.dtype.kind not in "fiu":
+            raise ValueError(f"{key} of {name} is {array.dtype} {array.shape}, not float {wanted}")
+        copies[key] = torch.from_numpy(array.astype(np.float32))
+        if not torch.isfinite(copies[key]).all():
+            raise ValueError(f"{key} of {name} has values that are not finite")
+    if copies and not required <= copies.keys():
+        raise ValueError(f"{name} has only {', '.join(copies)}, not {', '.join(sorted(required))}")
+    return copies

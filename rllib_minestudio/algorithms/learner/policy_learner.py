@@ -21,7 +21,11 @@ from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME
 from torch import Tensor
 
-from rllib_minestudio.algorithms.learner.gradient_step import Gradients, restore_moments, total_norm
+from rllib_minestudio.algorithms.learner.gradient_step import (
+    Gradients,
+    restore_optimizers,
+    total_norm,
+)
 from rllib_minestudio.algorithms.options import LearningRate
 from rllib_minestudio.models.fine_tuning import parameter_groups
 from rllib_minestudio.models.float_precision import advise, set_arithmetic
@@ -154,9 +158,7 @@ class PolicyLearner(TorchLearner):
 
     def _set_optimizer_state(self, state: dict[str, Any]) -> None:
         """Restore the moments; unlike RLlib's version, keep the config's options."""
-        for name, optimizer in self._named_optimizers.items():
-            if name in state:
-                restore_moments(optimizer, state[name]["state"])
+        restore_optimizers(self._named_optimizers, state)
 
 
 # -------------------------------------- keeping freed memory in the process while training on a CPU

@@ -47,6 +47,7 @@ from rllib_minestudio.checkpoints.lookup import is_shipped
 from rllib_minestudio.env.actions import ActionMapper, check_env_action
 from rllib_minestudio.env.minestudio_env import MineStudioEnv
 from rllib_minestudio.errors import AgentError, InvalidActionError, InvalidOptionsError
+from rllib_minestudio.foundation.options import shown
 
 _PATH = re.compile(r"[A-Za-z_]\w*(\.\w+)*:[A-Za-z_]\w*(\.\w+)*")
 
@@ -58,9 +59,6 @@ TIMEOUT_S = 60.0
 
 LEAST_TO_MAKE_S = 600.0
 """The least time limit in seconds for making an agent: weights are read, and perhaps fetched."""
-
-_SHOWN = 200
-"""Characters of a wrong action that a message quotes."""
 
 
 def is_agent_path(name: str) -> bool:
@@ -368,11 +366,10 @@ class ActionReader:
             if self._mapper is not None:
                 return self._ours(action, self._mapper)
             return _fitted(action, self.env.action_space)
-        except (InvalidActionError, TypeError, ValueError) as error:
-            shown = " ".join(repr(action).split())
-            shown = shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "..."
+        except (InvalidActionError, TypeError, ValueError, OverflowError) as error:
+            returned = " ".join(shown(action).split())
             raise AgentError(
-                f"{self.name} returned {shown}, which is no action here: {error}"
+                f"{self.name} returned {returned}, which is no action here: {error}"
             ) from error
 
     def _ours(self, action: Any, mapper: ActionMapper) -> Any:
@@ -404,7 +401,7 @@ def rows_of(actions: Any, count: int) -> list[Any]:
     values = _plain(actions)
     if not isinstance(values, Sequence | np.ndarray) or len(values) != count:
         raise AgentError(
-            f"An agent that takes batches did not return {count} actions: {actions!r}."
+            f"An agent that takes batches did not return {count} actions: {shown(actions)}."
         )
     return list(values)
 

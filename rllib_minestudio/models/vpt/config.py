@@ -16,6 +16,7 @@ from rllib_minestudio.foundation.options import (
     is_number,
     not_a_choice,
     option,
+    shown,
     types_of,
 )
 
@@ -143,11 +144,11 @@ class VPTConfig:
         problems = []
         if not isinstance(preset, str) or preset not in PRESETS:
             problems.append(
-                f"model preset is {preset!r}, which does not exist; the presets are "
+                f"model preset is {shown(preset)}, which does not exist; the presets are "
                 f"{', '.join(PRESETS)}.{did_you_mean(preset, PRESETS)}"
             )
         problems += [
-            f"model option {name!r} does not exist; the options are {', '.join(valid)}."
+            f"model option {shown(name)} does not exist; the options are {', '.join(valid)}."
             f"{did_you_mean(name, valid)}"
             for name in overrides
             if name not in fields
@@ -198,7 +199,8 @@ def _range_problems(config: VPTConfig) -> list[str]:
         return problems
     for field in dataclasses.fields(config):
         value, bounds = getattr(config, field.name), bounds_of(field)
-        if bounds.choices and value not in bounds.choices:
+        # Arrays, which a pickle may hold anywhere, have no truth value.
+        if bounds.choices and not (isinstance(value, str) and value in bounds.choices):
             problems.append(not_a_choice(field.name, value, bounds.choices))
         elif is_number(value) and value < bounds.least:
             rule = f"at least {bounds.least}" if bounds.least >= 1 else "positive"

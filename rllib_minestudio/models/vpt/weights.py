@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
@@ -29,7 +30,7 @@ from rllib_minestudio.checkpoints.tensor_files import digests_of
 from rllib_minestudio.errors import CheckpointError, CheckpointMismatchError, InvalidOptionsError
 from rllib_minestudio.foundation.buttons import NUM_BUTTONS
 from rllib_minestudio.foundation.files import whole_file, write_whole
-from rllib_minestudio.foundation.options import broken_rule
+from rllib_minestudio.foundation.options import broken_rule, is_number, shown
 from rllib_minestudio.models.strict_loading import compare, load_strictly, mismatches
 from rllib_minestudio.models.tempering import at_temperature
 from rllib_minestudio.models.vpt.attention import POSITION_BASES
@@ -211,7 +212,7 @@ NOT_ARGUMENTS = ("temperature", "action_head", *COMPUTE_FIELDS)
 """Fields of `VPTConfig` that belong to the heads, or to no checkpoint."""
 
 
-def config_from_arguments(arguments: Mapping[str, Any], temperature: float) -> VPTConfig:
+def config_from_arguments(arguments: Mapping[str, Any], temperature: Any) -> VPTConfig:
     """Read the network arguments of MineStudio's or OpenAI's files.
 
     Arguments that neither code base uses for the policy are ignored, as in these code bases.
@@ -221,15 +222,18 @@ def config_from_arguments(arguments: Mapping[str, Any], temperature: float) -> V
     """
     arguments = {**DEFAULT_ARGUMENTS, **arguments}
     problems = [
-        f"{name} is {arguments[name]!r}, but only {value!r} is supported"
+        f"{name} is {shown(arguments[name])}, but only {value!r} is supported"
         for name, value in FIXED_ARGUMENTS.items()
         if name in arguments and not is_same(arguments[name], value)
     ]
     names = [f.name for f in dataclasses.fields(VPTConfig) if f.name not in NOT_ARGUMENTS]
     sizes = {name: arguments[name] for name in names if arguments.get(name) is not None}
     try:
-        # The temperature is a NumPy number in some files.
-        config = VPTConfig(**sizes, temperature=float(temperature), action_head="joint")
+        if isinstance(temperature, np.generic | np.ndarray):  # as in some files
+            temperature = temperature.item()
+        if is_number(temperature):
+            temperature = float(temperature)
+        config = VPTConfig(**sizes, temperature=temperature, action_head="joint")
     except (InvalidOptionsError, TypeError, ValueError, OverflowError) as error:
         problems += str(error).splitlines()
     if problems:
