@@ -1,0 +1,195 @@
+"""What the files of a benchmark may hold: `benchmark.json`, a task's `result.json`, `request.json`.
+
+Results are published and compared, so these files come from anyone. The numbers that only other
+programs read, such as a task's success rate, are checked as well: they must not contradict the
+episodes from which this package computes its own.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field, model_validator
+
+from rllib_minestudio.foundation.documents import (
+    Count,
+    Document,
+    Few,
+    Interval,
+    ListOf,
+    MappingOf,
+    Measure,
+    Name,
+    Plain,
+    PlainMapping,
+    RelativePath,
+    Seconds,
+    Seed,
+    Share,
+    Text,
+)
+
+FORMAT = "rllib_minestudio.benchmark"
+VERSION = 1
+
+Status = Literal["played", "marked", "failed"]
+Outcome = Literal["success", "failure"]
+
+
+class SpreadDocument(Document):
+    """Mean, sample standard deviation, and so on of a number per episode."""
+
+    mean: Measure
+    std: Measure
+    min: Measure
+    median: Measure
+    max: Measure
+
+
+class EpisodeDocument(Document):
+    """The fields of `EpisodeResult`."""
+
+    index: Few
+    seed: Seed
+    success: bool
+    progress: Share
+    undiscounted_return: Measure
+    length: Count
+    items: MappingOf[Annotated[float, Field(ge=0, le=1e12)]]
+
+
+class ItemDocument(Document):
+    """The fields of `ItemResult`."""
+
+    item: Name
+    num_yes: Few
+    yes_rate: Share
+    yes_rate_interval: Interval
+    mean_count: Annotated[float, Field(ge=0, le=1e12)]
+
+
+class TaskDocument(Document):
+    """The fields of `TaskResult`, and the numbers of a task that was played."""
+
+    name: Name
+    category: Name
+    text: Text
+    success: Text | None
+    time_limit: Count
+    digest: Name
+    status: Status
+    reason: Text | None
+    episodes: ListOf[EpisodeDocument]
+    seconds: Seconds
+    videos: Annotated[dict[Outcome, RelativePath], Field(max_length=2)]
+    num_yes: Few | None = None
+    num_episodes: Few | None = None
+    yes_rate: Share | None = None
+    yes_rate_interval: Interval | None = None
+    progress: Share | None = None
+    progress_interval: Interval | None = None
+    episode_return: SpreadDocument | None = None
+    episode_length: SpreadDocument | None = None
+    items: ListOf[ItemDocument] | None = None
+
+    @model_validator(mode="after")
+    def _agrees(self) -> TaskDocument:
+        played = self.status == "played"
+        if played != bool(self.episodes):
+            raise ValueError("must have the status played if it has episodes, and only then")
+        if len({episode.index for episode in self.episodes}) < len(self.episodes):
+            raise ValueError("must have each episode once")
+        found = sum(episode.success for episode in self.episodes), len(self.episodes)
+        told = self.num_yes, self.num_episodes
+        if told != (found if played else (None, None)):
+            raise ValueError(f"must have num_yes and num_episodes as its episodes do: {found}")
+        return self
+
+
+class KeptTaskDocument(TaskDocument):
+    """A task's `result.json`, from which an interrupted benchmark continues."""
+
+    request: Name
+
+
+class TotalDocument(Document):
+    """The fields of `Total`."""
+
+    tasks: Few
+    episodes: Count
+    yes_rate: Share
+    yes_rate_interval: Interval
+    progress: Share
+    progress_interval: Interval
+
+
+class PlayerDocument(Document):
+    """The player; a policy and an agent have facts of their own."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Plain]
+
+    name: Name
+    weights: Text | None = None
+    deterministic: bool | None = None
+    env_config: PlainMapping | None = None
+
+
+class RequestDocument(Document):
+    """The facts of a `BenchmarkRequest`, as in `request.json`."""
+
+    seed: Seed
+    suite: Text | None = None
+    player: PlainMapping | None = None
+    episodes: Few | None = None
+    steps: Count | None = None
+    envs: Few | None = None
+    tasks: Text | None = None
+    smoke: bool | None = None
+    overrides: ListOf[Text] | None = None
+    env_config: PlainMapping | None = None
+    rules: Few | None = None
+    task_digests: MappingOf[Name] | None = None
+    digest: Name | None = None
+
+
+class CountsDocument(Document):
+    """How many tasks have which status."""
+
+    played: Few
+    marked: Few
+    failed: Few
+
+
+class BenchmarkDocument(Document):
+    """`benchmark.json`."""
+
+    format: Literal["rllib_minestudio.benchmark"]
+    version: Literal[1]
+    suite: Name
+    player: PlayerDocument
+    request: RequestDocument
+    versions: MappingOf[Text | bool]
+    created: Annotated[str, Field(max_length=100)]
+    seconds: Seconds
+    confidence: Share
+    counts: CountsDocument
+    total: TotalDocument | None
+    categories: MappingOf[TotalDocument]
+    tasks: ListOf[TaskDocument]
+
+    @model_validator(mode="after")
+    def _agrees(self) -> BenchmarkDocument:
+        if len({task.name for task in self.tasks}) < len(self.tasks):
+            raise ValueError("must have each task once")
+        statuses = [task.status for task in self.tasks]
+        for status, count in self.counts.model_dump().items():
+            if count != statuses.count(status):
+                raise ValueError(f"must count the tasks that it has as {status}")
+        played = [task for task in self.tasks if task.status == "played"]
+        if self.total is not None or played:
+            expected = (len(played), sum(len(task.episodes) for task in played))
+            told = self.total and (self.total.tasks, self.total.episodes)
+            if told != expected:
+                raise ValueError(f"must have the total of its tasks and episodes: {expected}")
+        return self
