@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
+from rllib_minestudio.evaluation.summary import SpreadDocument
 from rllib_minestudio.foundation.documents import (
     Count,
     Document,
@@ -34,16 +35,6 @@ VERSION = 1
 
 Status = Literal["played", "marked", "failed"]
 Outcome = Literal["success", "failure"]
-
-
-class SpreadDocument(Document):
-    """Mean, sample standard deviation, and so on of a number per episode."""
-
-    mean: Measure
-    std: Measure
-    min: Measure
-    median: Measure
-    max: Measure
 
 
 class EpisodeDocument(Document):
