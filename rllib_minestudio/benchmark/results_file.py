@@ -7,15 +7,18 @@ episodes from which this package computes its own.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
 from rllib_minestudio.evaluation.summary import SpreadDocument
 from rllib_minestudio.foundation.documents import (
+    Contradiction,
     Count,
     Document,
     Few,
+    First,
     Interval,
     ListOf,
     MappingOf,
@@ -29,6 +32,7 @@ from rllib_minestudio.foundation.documents import (
     Share,
     Text,
 )
+from rllib_minestudio.foundation.options import shown
 
 FORMAT = "rllib_minestudio.benchmark"
 VERSION = 1
@@ -85,15 +89,21 @@ class TaskDocument(Document):
 
     @model_validator(mode="after")
     def _agrees(self) -> TaskDocument:
+        count = len(self.episodes)
         played = self.status == "played"
-        if played != bool(self.episodes):
-            raise ValueError("must have the status played if it has episodes, and only then")
-        if len({episode.index for episode in self.episodes}) < len(self.episodes):
-            raise ValueError("must have each episode once")
-        found = sum(episode.success for episode in self.episodes), len(self.episodes)
-        told = self.num_yes, self.num_episodes
-        if told != (found if played else (None, None)):
-            raise ValueError(f"must have num_yes and num_episodes as its episodes do: {found}")
+        if played != bool(count):
+            raise Contradiction(
+                "status must be 'played' if there are episodes, and only then; got "
+                f"{self.status!r} with {count} episodes"
+            )
+        if len({episode.index for episode in self.episodes}) < count:
+            raise Contradiction("each episode must be there once")
+        found = (sum(e.success for e in self.episodes), count) if played else (None, None)
+        if (self.num_yes, self.num_episodes) != found:
+            raise Contradiction(
+                f"num_yes and num_episodes must be {found}, as its episodes are; got "
+                f"{(self.num_yes, self.num_episodes)}"
+            )
         return self
 
 
@@ -156,7 +166,7 @@ class BenchmarkDocument(Document):
     """`benchmark.json`."""
 
     format: Literal["rllib_minestudio.benchmark"]
-    version: Literal[1]
+    version: First
     suite: Name
     player: PlayerDocument
     request: RequestDocument
@@ -172,15 +182,25 @@ class BenchmarkDocument(Document):
     @model_validator(mode="after")
     def _agrees(self) -> BenchmarkDocument:
         if len({task.name for task in self.tasks}) < len(self.tasks):
-            raise ValueError("must have each task once")
+            raise Contradiction("each task must be there once")
         statuses = [task.status for task in self.tasks]
         for status, count in self.counts.model_dump().items():
             if count != statuses.count(status):
-                raise ValueError(f"must count the tasks that it has as {status}")
+                raise Contradiction(
+                    f"counts.{status} must be {statuses.count(status)}, as its tasks are; got "
+                    f"{count}"
+                )
         played = [task for task in self.tasks if task.status == "played"]
-        if self.total is not None or played:
-            expected = (len(played), sum(len(task.episodes) for task in played))
-            told = self.total and (self.total.tasks, self.total.episodes)
-            if told != expected:
-                raise ValueError(f"must have the total of its tasks and episodes: {expected}")
+        in_each = Counter(task.category for task in played)
+        if in_each != {name: total.tasks for name, total in self.categories.items()}:
+            raise Contradiction(
+                f"categories must have the totals of the played tasks: {shown(dict(in_each))}"
+            )
+        told = (0, 0) if self.total is None else (self.total.tasks, self.total.episodes)
+        expected = (len(played), sum(len(task.episodes) for task in played))
+        if told != expected:
+            raise Contradiction(
+                "total must be of {} tasks and {} episodes".format(*expected)
+                + "; got {} and {}".format(*told)
+            )
         return self

@@ -20,9 +20,11 @@ from rllib_minestudio.errors import MineStudioError
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.evaluation_options import SUMMARY_FILE
 from rllib_minestudio.foundation.documents import (
+    Contradiction,
     Count,
     Document,
     Few,
+    First,
     Interval,
     ListOf,
     MappingOf,
@@ -217,7 +219,9 @@ class NumbersDocument(Document):
     @model_validator(mode="after")
     def _agrees(self) -> Self:
         if self.num_yes is not None and self.num_yes > self.num_episodes:
-            raise ValueError("must have at most num_episodes as num_yes")
+            raise Contradiction(
+                f"num_yes must be at most num_episodes; got {self.num_yes} of {self.num_episodes}"
+            )
         return self
 
 
@@ -244,7 +248,7 @@ class SummaryDocument(NumbersDocument):
     """`summary.json`."""
 
     format: Literal["rllib_minestudio.evaluation"]
-    version: Literal[1]
+    version: First
     tasks: Annotated[dict[Text, NumbersDocument], Field(max_length=MANY)]
     seed: Seed
     filter: Text | None
@@ -258,9 +262,12 @@ class SummaryDocument(NumbersDocument):
     @model_validator(mode="after")
     def _has_each_once(self) -> Self:
         if len({episode.index for episode in self.episodes}) < len(self.episodes):
-            raise ValueError("must have each episode once")
+            raise Contradiction("each episode must be there once")
         if self.num_episodes != len(self.episodes):
-            raise ValueError(f"must have its {len(self.episodes)} episodes as num_episodes")
+            raise Contradiction(
+                f"num_episodes must be {len(self.episodes)}, the number of its episodes; got "
+                f"{self.num_episodes}"
+            )
         return self
 
 

@@ -42,6 +42,10 @@ MOST_FIELDS = 10_000
 """Limit on the entries of a mapping, known or not."""
 
 
+class Contradiction(ValueError):
+    """Fields of a document contradict each other; raised by a model's own validators."""
+
+
 class Document(BaseModel):
     """Base class of all models: strict types, no unknown fields, only finite numbers, immutable."""
 
@@ -70,6 +74,9 @@ Count = Annotated[int, Field(ge=0, le=EVER)]
 Few = Annotated[int, Field(ge=0, le=MANY)]
 """How many of something that is held at once."""
 
+First = Annotated[int, Field(ge=1, le=1)]
+"""The version of a format that has only one; `Literal[1]` would take true for it."""
+
 Seed = Annotated[int, Field(ge=0, le=2**64 - 1)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Seconds = Annotated[float, Field(ge=0, le=EVER)]
@@ -89,10 +96,21 @@ Measure = Annotated[
 ]
 """A measured number: an environment's rewards, and so a return, may be infinite or NaN."""
 
+_ABOUT_A_SHARE = Annotated[float, Field(ge=-1e-9, le=1 + 1e-9)]
+
+
+def _ordered(ends: list[float]) -> list[float]:
+    if ends[0] > ends[1]:
+        raise ValueError("must have the lower end first")
+    return ends
+
+
 Interval = Annotated[
-    list[Annotated[float, Field(ge=-HUGE, le=HUGE)]],
+    list[_ABOUT_A_SHARE],
     Field(min_length=2, max_length=2, fail_fast=True),
+    AfterValidator(_ordered),
 ]
+"""The interval of a share; its ends are rounded."""
 
 
 def _relative(path: str) -> str:
@@ -284,7 +302,7 @@ def parse_document(facts: Any, model: type[Model]) -> Model:
 
 def given(document: Document) -> dict[str, Any]:
     """Return the fields that a document's file has, as plain data."""
-    return document.model_dump(exclude_unset=True)
+    return document.model_dump(exclude_unset=True, by_alias=True)
 
 
 _RULES = {
@@ -323,6 +341,8 @@ def _problem(error: ValidationError) -> str:
         if isinstance(context["error"], _NotPlain):
             path, value = [*path, *reversed(context["error"].path)], context["error"].part
     name = "".join(_steps(path)) or "it"
+    if isinstance(context.get("error"), Contradiction):
+        return f"{name}: {rule}" if path else rule
     if found["type"] in ("missing", "extra_forbidden"):
         return f"{name} {rule}"
     return f"{name} {rule}; got {shown(value)}"
