@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
 from rllib_minestudio.experiments.evaluate_checkpoint import EvaluationRequest
-from rllib_minestudio.foundation.files import read_json, require_room, write_whole
+from rllib_minestudio.foundation.files import SmallFileError, require_room, write_whole
 from rllib_minestudio.foundation.options import Flag, Problems, like, option, option_problems
 from rllib_minestudio.foundation.values import digest, plain
 
@@ -155,7 +155,7 @@ def claim_folder(folder: Path, facts: Mapping[str, Any]) -> None:
     file = folder / REQUEST_FILE
     try:
         if file.is_file():
-            before = dict(read_json(file))
+            before = _read_request(file)
             names = [name for name in {**before, **facts} if name != "digest"]
             changed = [name for name in names if before.get(name) != facts.get(name)]
             if changed:
@@ -165,14 +165,25 @@ def claim_folder(folder: Path, facts: Mapping[str, Any]) -> None:
                 )
         require_room(folder, LARGEST_RESULTS)
         write_whole(file, json.dumps(dict(facts), indent=1) + "\n")
-    except InvalidOptionsError:
-        raise
     except OSError as error:
         raise MineStudioError(
             f"{str(folder)!r} cannot be written to: {error.strerror}. Free space there, or choose "
             "another folder with --out."
         ) from error
-    except (TypeError, ValueError) as error:
+    except SmallFileError as error:
         raise MineStudioError(
             f"{str(file)!r} is damaged: {error}. Choose another folder with --out."
         ) from error
+
+
+def _read_request(file: Path) -> dict[str, Any]:
+    """Return the facts of the request whose results a folder holds.
+
+    Raises:
+        OSError: The file cannot be read.
+        SmallFileError: It is damaged.
+    """
+    from rllib_minestudio.benchmark.results_file import RequestDocument
+    from rllib_minestudio.foundation.documents import given, read_document
+
+    return given(read_document(file, RequestDocument))

@@ -18,12 +18,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rllib_minestudio.benchmark.results_file import (
+    FORMAT,
+    VERSION,
+    BenchmarkDocument,
+    TaskDocument,
+)
 from rllib_minestudio.errors import MineStudioError
 from rllib_minestudio.evaluation.summary import CONFIDENCE, Rate, mcnemar, paired_episodes, spread
-from rllib_minestudio.foundation.files import read_json, write_whole
+from rllib_minestudio.foundation.documents import given, read_document
+from rllib_minestudio.foundation.files import SmallFileError, write_whole
 
-FORMAT = "rllib_minestudio.benchmark"
-VERSION = 1
 RESULTS_FILE = "benchmark.json"
 PAGE_FILE = "benchmark.html"
 TASKS_FOLDER = "tasks"
@@ -156,21 +161,21 @@ class BenchmarkResults:
         file = Path(path)
         file = file / RESULTS_FILE if file.is_dir() else file
         try:
-            facts = read_json(file, _LARGEST)
-            if (facts["format"], facts["version"]) != (FORMAT, VERSION):
-                raise ValueError(f"format {facts['format']!r} version {facts['version']}")
-            names = ("suite", "player", "request", "versions", "seconds", "created")
-            found = cls(
-                tasks=tuple(map(TaskResult.from_json, facts["tasks"])),
-                **{name: facts[name] for name in names},
-            )
-            int(found.request["seed"])
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            found = read_document(file, BenchmarkDocument, _LARGEST)
+        except (OSError, SmallFileError) as error:
             raise MineStudioError(
                 f"{str(path)!r} holds no results of a benchmark: {error}. `rllib benchmark run` "
                 f"writes them, as {RESULTS_FILE}."
             ) from error
-        return found
+        return cls(
+            suite=found.suite,
+            tasks=tuple(map(TaskResult.of, found.tasks)),
+            player=given(found.player),
+            request=given(found.request),
+            versions=found.versions,
+            seconds=found.seconds,
+            created=found.created,
+        )
 
 
 # ---------------------------------------------- the result of one task, and of each of its episodes
@@ -321,19 +326,11 @@ class TaskResult:
         }
 
     @classmethod
-    def from_json(cls, facts: Mapping[str, Any]) -> TaskResult:
-        """Restore a result from `to_json`.
-
-        Raises:
-            KeyError, TypeError, ValueError: The data is invalid.
-        """
-        given = {option.name: facts[option.name] for option in fields(cls)}
-        given["episodes"] = tuple(EpisodeResult(**episode) for episode in facts["episodes"])
-        if given["status"] not in STATUSES or (given["status"] == PLAYED) != bool(
-            facts["episodes"]
-        ):
-            raise ValueError(f"task {facts['name']!r} has status {facts['status']!r}")
-        return cls(**given)
+    def of(cls, told: TaskDocument) -> TaskResult:
+        """Return the result that a file tells; numbers derived from its episodes are not read."""
+        facts = {option.name: getattr(told, option.name) for option in fields(cls)}
+        facts["episodes"] = tuple(EpisodeResult(**dict(episode)) for episode in told.episodes)
+        return cls(**{**facts, "videos": dict(told.videos)})
 
 
 # ------------------------------------------------------------------------------ bootstrap intervals

@@ -36,6 +36,7 @@ from rllib_minestudio.benchmark.results import (
     EpisodeResult,
     TaskResult,
 )
+from rllib_minestudio.benchmark.results_file import KeptTaskDocument
 from rllib_minestudio.benchmark.task import BenchmarkTask, load_suite
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.backends import voxel
@@ -53,8 +54,9 @@ from rllib_minestudio.experiments import ray_session
 from rllib_minestudio.experiments.evaluate_checkpoint import overridden
 from rllib_minestudio.experiments.ray_session import compile_kernels
 from rllib_minestudio.foundation.console import clock, counted, phase, stderr, stdout
+from rllib_minestudio.foundation.documents import read_document
 from rllib_minestudio.foundation.episode_info import POV
-from rllib_minestudio.foundation.files import read_json, sole_use, write_whole
+from rllib_minestudio.foundation.files import SmallFileError, sole_use, write_whole
 from rllib_minestudio.foundation.provenance import code_identity, versions
 from rllib_minestudio.foundation.recording_options import OBSERVATION
 from rllib_minestudio.recordings.layout import VIDEO_FILE
@@ -245,14 +247,12 @@ def _kept_result(plan: BenchmarkPlan, planned: PlannedTask) -> TaskResult | None
     if not file.is_file():
         return None
     try:
-        facts = dict(read_json(file))
-        if facts["request"] != plan.facts["digest"]:
-            return None
-        return TaskResult.from_json(facts)
-    except (OSError, KeyError, TypeError, ValueError) as error:
+        told = read_document(file, KeptTaskDocument)
+    except (OSError, SmallFileError) as error:
         raise MineStudioError(
             f"{str(file)!r} is damaged: {error}. Remove it, and the task is played again."
         ) from error
+    return TaskResult.of(told) if told.request == plan.facts["digest"] else None
 
 
 def _write(file: Path, text: str) -> None:

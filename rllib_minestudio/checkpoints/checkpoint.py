@@ -32,8 +32,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from rllib_minestudio.checkpoints.lookup import (
     CONFIG_FILE,
     EXPECTED,
@@ -47,8 +45,8 @@ from rllib_minestudio.checkpoints.lookup import (
 from rllib_minestudio.checkpoints.record import RECORD_FILE, check_digests, require_own_digest
 from rllib_minestudio.checkpoints.trust import is_sealed
 from rllib_minestudio.errors import CheckpointMismatchError
-from rllib_minestudio.foundation.files import SmallFileError, read_json, read_text, read_yaml
-from rllib_minestudio.foundation.options import is_import_path, shown
+from rllib_minestudio.foundation.files import SmallFileError, read_text
+from rllib_minestudio.foundation.options import shown
 
 if TYPE_CHECKING:
     from rllib_minestudio.checkpoints.tensor_files import Tensors
@@ -86,9 +84,6 @@ POLICY, OPTIONS = "policy", "options"
 
 PLAYING_FILE = "playing.yaml"
 """Beside `network.json`: the algorithm, its environment and all else that playing depends on."""
-
-MOST_NESTED = 32
-"""Limit on nested mappings and lists in such a `model_config`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,17 +175,14 @@ class Checkpoint(PolicyFiles):
         file = self.playing_file
         if file is None:
             return None
+        from rllib_minestudio.checkpoints.formats import PlayingDocument
+        from rllib_minestudio.foundation.documents import given, parse_document, read_plain
+
         try:
             require_own_digest(read_text(file))
-            facts = read_yaml(file)
-        except (OSError, yaml.YAMLError, SmallFileError) as error:
+            return given(parse_document(read_plain(file), PlayingDocument))
+        except (OSError, SmallFileError) as error:
             raise CheckpointMismatchError(f"{str(file)!r} is damaged: {error}.") from error
-        expected = {"algorithm": str, "env": str, "env_config": Mapping}
-        if not isinstance(facts, dict) or any(
-            not isinstance(facts.get(name), kind) for name, kind in expected.items()
-        ):
-            raise CheckpointMismatchError(f"{str(file)!r} does not say what the policy played.")
-        return facts
 
 
 def open(source: Source | Checkpoint, *, verified: bool = False, trust: bool = False) -> Checkpoint:
@@ -208,14 +200,14 @@ def open(source: Source | Checkpoint, *, verified: bool = False, trust: bool = F
         CheckpointError: A training checkpoint is damaged.
     """
     try:
-        return _opened(source, verified)
+        return _opened(source, verified, trust)
     except OSError as error:  # a name that is too long, a folder that may not be listed
         raise CheckpointMismatchError(
             f"weights {_quoted(source)} cannot be opened: {error.strerror or error}. {EXPECTED}."
         ) from error
 
 
-def _opened(source: Source | Checkpoint, verified: bool) -> Checkpoint:
+def _opened(source: Source | Checkpoint, verified: bool, trust: bool) -> Checkpoint:
     """Do as `open`, but let the system's errors pass.
 
     Raises:
@@ -307,22 +299,22 @@ def _file(path: Path) -> PolicyFiles:
 
 
 def _hugging_face(folder: Path, weights: str = TENSORS) -> PolicyFiles:
+    from rllib_minestudio.checkpoints.formats import HuggingFaceDocument
+    from rllib_minestudio.foundation.documents import read_document
+
     path = folder / CONFIG_FILE
     try:
-        config = _mapping(read_json(path))
-        arguments = _mapping(config["policy_kwargs"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        config = read_document(path, HuggingFaceDocument)
+    except (OSError, SmallFileError) as error:
         raise CheckpointMismatchError(
-            f"{str(path)!r} cannot be read as a configuration of MineStudio's VPT policy "
-            f"({type(error).__name__}: {error})."
+            f"{str(path)!r} cannot be read as a configuration of MineStudio's VPT policy: {error}."
         ) from error
-    temperature = config.get("temperature", PolicyFiles.temperature)
     return PolicyFiles(
         "Hugging Face folder",
         folder / weights,
         VPT,
-        arguments=arguments,
-        temperature=temperature,
+        arguments=config.policy_kwargs,
+        temperature=config.temperature,
     )
 
 
@@ -371,40 +363,24 @@ def _own(folder: Path) -> PolicyFiles:
 
 
 def _plain(folder: Path) -> PolicyFiles:
+    from rllib_minestudio.checkpoints.formats import NetworkDocument, VPTDocument
+    from rllib_minestudio.foundation.documents import given, parse_document, read_plain
+
     path = folder / NETWORK
     try:
-        description = _mapping(read_json(path))
-    except (OSError, ValueError, TypeError) as error:
+        facts = read_plain(path)
+        if isinstance(facts, dict) and POLICY in facts:
+            other = parse_document(facts, NetworkDocument)
+            policy_class, options = other.policy, other.options
+        else:
+            policy_class, options = VPT, given(parse_document(facts, VPTDocument))
+    except (OSError, SmallFileError) as error:
         raise CheckpointMismatchError(
-            f"{str(path)!r} cannot be read as the options of a network "
-            f"({type(error).__name__}: {error})."
+            f"{str(path)!r} cannot be read as the options of a network: {error}."
         ) from error
-    policy_class, options = _described(description, path)
     return PolicyFiles(
         "rllib_minestudio", folder / TENSORS, policy_class, options, has_digests=True
     )
-
-
-def _described(description: Mapping[str, Any], path: Path) -> tuple[str, Mapping[str, Any]]:
-    """Return the policy's class and `model_config` in a `network.json`.
-
-    Raises:
-        CheckpointMismatchError: The class or options are invalid.
-    """
-    if POLICY not in description:
-        return VPT, description
-    policy_class, options = description[POLICY], description.get(OPTIONS)
-    # This also makes the name safe to print.
-    is_name = isinstance(policy_class, str) and (
-        policy_class.isidentifier() or is_import_path(policy_class)
-    )
-    if not is_name or not isinstance(options, Mapping) or _is_deep(options, MOST_NESTED):
-        raise CheckpointMismatchError(
-            f"{str(path)!r} must have a name or import path as {POLICY!r} and a mapping as "
-            f"{OPTIONS!r}, nested at most {MOST_NESTED} deep; got {shown(policy_class)} and "
-            f"{shown(options)}."
-        )
-    return policy_class, options
 
 
 def _mapping(value: Any, *keys: str) -> dict[str, Any]:
@@ -420,10 +396,3 @@ def _mapping(value: Any, *keys: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise TypeError(f"{shown(value)} is not a mapping")
     return _mapping(value[keys[0]], *keys[1:]) if keys else dict(value)
-
-
-def _is_deep(value: Any, most: int) -> bool:
-    """Return whether mappings and lists are nested more than `most` deep."""
-    parts = value.values() if isinstance(value, Mapping) else value
-    is_container = isinstance(value, Mapping | list)
-    return is_container and (most == 0 or any(_is_deep(part, most - 1) for part in parts))

@@ -20,7 +20,7 @@ from typing import Any
 import yaml
 
 from rllib_minestudio.errors import CheckpointError, CheckpointFormatError
-from rllib_minestudio.foundation.files import SmallFileError, read_text, read_yaml, write_whole
+from rllib_minestudio.foundation.files import SmallFileError, read_text, write_whole
 from rllib_minestudio.foundation.options import is_integer, is_number, shown
 from rllib_minestudio.foundation.provenance import DISTRIBUTION, versions
 
@@ -161,31 +161,19 @@ def parse_record(file: Path) -> CheckpointRecord:
         CheckpointError: It is not a record, or is damaged.
         CheckpointFormatError: It has another format.
     """
+    from rllib_minestudio.checkpoints.formats import RecordDocument
+    from rllib_minestudio.foundation.documents import given, parse_document, read_plain
+
     try:
-        facts = read_yaml(file, _LARGEST_RECORD)
+        facts = read_plain(file, _LARGEST_RECORD)
         if not isinstance(facts, dict):
             raise SmallFileError("it is not a mapping")
         check_format(file, facts)
-        record = CheckpointRecord(**facts)
-        _check_record(record, read_text(file, _LARGEST_RECORD))
-    except (OSError, yaml.YAMLError, TypeError, SmallFileError) as error:
+        told = given(parse_document(facts, RecordDocument))
+        require_own_digest(read_text(file, _LARGEST_RECORD))
+    except (OSError, SmallFileError) as error:
         raise CheckpointError(f"{str(file)!r} is damaged: {error}.") from error
-    return record
-
-
-def _check_record(record: CheckpointRecord, text: str) -> None:
-    """Compare a record with its own digest, and check its parts.
-
-    Raises:
-        SmallFileError: The record is damaged.
-    """
-    require_own_digest(text)
-    parts = (record.result, record.versions, record.code, record.config, record.files)
-    if not all(isinstance(part, dict) for part in (*parts, record.digests)):
-        raise SmallFileError("its parts are not mappings")
-    for name, size in record.files.items():
-        if not isinstance(size, int) or Path(name).is_absolute() or ".." in Path(name).parts:
-            raise SmallFileError(f"it lists the file {name!r}, which cannot be one of its own")
+    return CheckpointRecord(**told)
 
 
 def check_digests(folder: str | os.PathLike[str]) -> None:

@@ -15,10 +15,11 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Annotated, Any, NamedTuple, Protocol
 
 import gymnasium as gym
 import numpy as np
+from pydantic import Field
 
 from rllib_minestudio.demonstrations.windows import IMITATED_FROM, TAKEOVER
 from rllib_minestudio.env.agents.hunter import BODIES
@@ -38,7 +39,19 @@ from rllib_minestudio.env.recorder import (
 )
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError
 from rllib_minestudio.foundation.agent_names import AGENTS, HUNTER, TOOLMAKERS
-from rllib_minestudio.foundation.files import read_json, sole_use, write_whole
+from rllib_minestudio.foundation.documents import (
+    Count,
+    Document,
+    ListOf,
+    MeasuredMapping,
+    Name,
+    PlainMapping,
+    Seed,
+    Text,
+    given,
+    read_document,
+)
+from rllib_minestudio.foundation.files import SmallFileError, sole_use, write_whole
 from rllib_minestudio.foundation.options import broken_rule, not_a_choice
 from rllib_minestudio.foundation.processes import die_with
 from rllib_minestudio.foundation.values import plain
@@ -107,6 +120,22 @@ class RecordingOrder:
         return environment
 
 
+class OrderDocument(Document):
+    """`demonstrations.json`: what `RecordingOrder.facts` returns."""
+
+    task: Name
+    env_config: MeasuredMapping
+    agent: Name
+    prey: ListOf[Name]
+    make: Name | None
+    seed: Seed
+    crf: Annotated[int, Field(ge=0, le=63)]
+    novice: Text | None
+    novice_steps: Count | None
+    novice_weights: Name | None
+    program: PlainMapping | None = None
+
+
 class Recorded(NamedTuple):
     """Number, return and length of a recorded episode."""
 
@@ -125,8 +154,8 @@ def missing(order: RecordingOrder, folder: Path, episodes: int) -> list[int]:
     file = folder / ORDER_FILE
     if file.is_file():
         try:
-            before = dict(read_json(file))
-        except (OSError, TypeError, ValueError) as error:
+            before = given(read_document(file, OrderDocument))
+        except (OSError, SmallFileError) as error:
             raise RecordingError(f"{str(file)!r} is damaged: {error}.") from error
         wanted = order.facts()
         changed = sorted(key for key in {*before, *wanted} if before.get(key) != wanted.get(key))

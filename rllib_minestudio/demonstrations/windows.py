@@ -21,7 +21,7 @@ from rllib_minestudio.demonstrations.minestudio_reader import PREFIX, SUFFIX, Mi
 from rllib_minestudio.env.actions import ActionMapper
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError, did_you_mean
 from rllib_minestudio.foundation.buttons import NUM_BUTTONS
-from rllib_minestudio.foundation.options import broken_rule, is_integer
+from rllib_minestudio.foundation.options import broken_rule
 from rllib_minestudio.recordings import Recording, find_recordings
 from rllib_minestudio.recordings.video import Frame
 
@@ -386,15 +386,5 @@ def open_episode(path: str | Path) -> RecordedEpisode:
 
 
 def imitated_from(recording: RecordedEpisode) -> int:
-    """Return the first step to imitate.
-
-    Raises:
-        RecordingError: The recording is damaged: the value is not a step.
-    """
-    step = recording.meta.get(IMITATED_FROM, recording.meta.get(TAKEOVER, 0))
-    if not is_integer(step) or step < 0:
-        raise RecordingError(
-            f"{str(recording.path)!r} is damaged: it is to be imitated from step {step!r} on, "
-            "which must be an integer of at least 0."
-        )
-    return int(step)
+    """Return the first step to imitate."""
+    return int(recording.meta.get(IMITATED_FROM, recording.meta.get(TAKEOVER, 0)))

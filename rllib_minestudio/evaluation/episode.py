@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 STATUS = "status"
@@ -92,9 +92,3 @@ class EvaluatedEpisode:
         facts = asdict(self)
         del facts["first_info"], facts["info"]
         return facts
-
-    @classmethod
-    def from_json(cls, facts: Mapping[str, Any]) -> EvaluatedEpisode:
-        """Restore an episode from `to_json`, without infos; unknown fields are ignored."""
-        known = {option.name for option in fields(cls)}
-        return cls(**{name: value for name, value in facts.items() if name in known})

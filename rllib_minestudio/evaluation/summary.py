@@ -8,16 +8,36 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Annotated, Any, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, model_validator
 from scipy.stats import binomtest, permutation_test
+from typing_extensions import Self
 
 from rllib_minestudio.errors import MineStudioError
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.evaluation_options import SUMMARY_FILE
-from rllib_minestudio.foundation.files import read_json, write_whole
+from rllib_minestudio.foundation.documents import (
+    Contradiction,
+    Count,
+    Document,
+    Few,
+    First,
+    Interval,
+    ListOf,
+    MappingOf,
+    Measure,
+    MeasuredMapping,
+    Seconds,
+    Seed,
+    Share,
+    Text,
+    read_document,
+)
+from rllib_minestudio.foundation.files import SmallFileError, write_whole
+from rllib_minestudio.foundation.options import MANY
 
 CONFIDENCE = 0.95
 _LARGEST = 1024**3
@@ -157,39 +177,98 @@ class Summary:
         file = Path(path)
         file = file / SUMMARY_FILE if file.is_dir() else file
         try:
-            facts = read_json(file, _LARGEST)
-            if (facts["format"], facts["version"]) != (FORMAT, VERSION):
-                raise ValueError(f"format {facts['format']!r} version {facts['version']}")
-            return cls.of(
-                map(EvaluatedEpisode.from_json, facts["episodes"]),
-                **{k: facts[k] for k in ("seed", "filter", "policy", "config", "seconds")},
-            )._checked()
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            told = read_document(file, SummaryDocument, _LARGEST)
+        except (OSError, SmallFileError) as error:
             raise MineStudioError(
                 f"{str(path)!r} is not the summary of an evaluation: {error}."
             ) from error
-
-    def _checked(self) -> Summary:
-        """Check the types of the loaded values and return `self`.
-
-        Raises:
-            ValueError: A value has the wrong type.
-        """
-        for episode in self.episodes:
-            numbers = (episode.index, episode.length, episode.undiscounted_return, episode.seconds)
-            if not all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers):
-                raise ValueError(f"episode {episode.index!r} has a value that is not a number")
-            if not isinstance(episode.task, str) or not isinstance(episode.labels, Mapping):
-                raise ValueError(f"episode {episode.index!r} has no task")
-        if not self.episodes or not isinstance(self.policy, Mapping):
-            raise ValueError("it has no episodes")
-        if not isinstance(self.config, Mapping):
-            raise ValueError("config is no mapping")
-        return self
+        facts = {name: getattr(told, name) for name in ("filter", "policy", "config", "seconds")}
+        episodes = (EvaluatedEpisode(**dict(episode)) for episode in told.episodes)
+        return cls.of(episodes, seed=told.seed, **facts)
 
     def save(self, file: Path) -> None:
         """Write `to_json` to a file, atomically."""
         write_whole(file, json.dumps(self.to_json(), indent=2) + "\n")
+
+
+# -------------------------------------------------------------- what the file of a summary may hold
+
+
+class SpreadDocument(Document):
+    """What `spread` returns."""
+
+    mean: Measure
+    std: Measure
+    min: Measure
+    median: Measure
+    max: Measure
+
+
+class NumbersDocument(Document):
+    """The numbers of some episodes, for other programs: this one computes them again."""
+
+    num_yes: Few | None
+    num_episodes: Few
+    yes_rate: Share | None
+    yes_rate_interval: Interval | None
+    confidence: Share
+    episode_return: SpreadDocument
+    episode_length: SpreadDocument
+    episode_seconds: SpreadDocument
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Self:
+        if self.num_yes is not None and self.num_yes > self.num_episodes:
+            raise Contradiction(
+                f"num_yes must be at most num_episodes; got {self.num_yes} of {self.num_episodes}"
+            )
+        return self
+
+
+class EpisodeDocument(Document):
+    """The fields of `EvaluatedEpisode` without its infos."""
+
+    index: Few
+    seed: Seed
+    task: Text
+    length: Count
+    undiscounted_return: Measure
+    success: bool | None
+    terminated: bool
+    truncated: bool
+    seconds: Seconds
+    attempts: Few
+    error: Text | None
+    recording: Text | None
+    recording_error: Text | None
+    labels: MappingOf[Text]
+
+
+class SummaryDocument(NumbersDocument):
+    """`summary.json`."""
+
+    format: Literal["rllib_minestudio.evaluation"]
+    version: First
+    tasks: Annotated[dict[Text, NumbersDocument], Field(max_length=MANY)]
+    seed: Seed
+    filter: Text | None
+    policy: MeasuredMapping
+    config: MeasuredMapping
+    seconds: Seconds
+    repeated_attempts: Count
+    failed_episodes: Few
+    episodes: Annotated[ListOf[EpisodeDocument], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _has_each_once(self) -> Self:
+        if len({episode.index for episode in self.episodes}) < len(self.episodes):
+            raise Contradiction("each episode must be there once")
+        if self.num_episodes != len(self.episodes):
+            raise Contradiction(
+                f"num_episodes must be {len(self.episodes)}, the number of its episodes; got "
+                f"{self.num_episodes}"
+            )
+        return self
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:

@@ -25,7 +25,7 @@ from rllib_minestudio.experiments.experiment_file import (
     with_overrides,
 )
 from rllib_minestudio.foundation.console import short, stdout
-from rllib_minestudio.foundation.files import SmallFileError, read_yaml, write_whole
+from rllib_minestudio.foundation.files import SmallFileError, write_whole
 from rllib_minestudio.foundation.provenance import NUMERICS, code_identity, versions
 from rllib_minestudio.foundation.values import recordable
 
@@ -274,16 +274,19 @@ def read_run_record(folder: Path) -> RunRecord:
     Raises:
         CheckpointError: There is no record, or it is damaged.
     """
+    from rllib_minestudio.experiments.run_files import RunDocument
+    from rllib_minestudio.foundation.documents import given, read_document
+
     file = folder / RUN_RECORD_FILE
     try:
-        return RunRecord(**read_yaml(file))
+        return RunRecord(**given(read_document(file, RunDocument)))
     except OSError as error:
         raise CheckpointError(
             f"{str(folder)!r} has no {RUN_RECORD_FILE}, so it is unknown what it was started with. "
             "Start a new run, from one of its checkpoints if need be."
         ) from error
-    except (yaml.YAMLError, SmallFileError, TypeError) as error:
-        raise CheckpointError(f"{str(file)!r} is damaged: {error}") from error
+    except SmallFileError as error:
+        raise CheckpointError(f"{str(file)!r} is damaged: {error}.") from error
 
 
 class ChangedOption(NamedTuple):

@@ -19,7 +19,7 @@ from rllib_minestudio.errors import (
 from rllib_minestudio.experiments import ray_session
 from rllib_minestudio.experiments.resume_options import code_identities
 from rllib_minestudio.foundation.console import counted, phase, stdout
-from rllib_minestudio.foundation.files import read_json, write_probe, write_whole
+from rllib_minestudio.foundation.files import SmallFileError, read_json, write_probe, write_whole
 from rllib_minestudio.foundation.processes import machine_cpus
 from rllib_minestudio.foundation.provenance import versions
 
@@ -284,10 +284,12 @@ def _read_returns(file: Path) -> list[float]:
     Raises:
         CheckpointError: The file is damaged.
     """
+    from rllib_minestudio.experiments.run_files import ReturnsDocument
+    from rllib_minestudio.foundation.documents import parse_document
+
     try:
-        returns = read_json(file)
-        return [float(value) for value in returns]
-    except (OSError, ValueError, TypeError) as error:
+        return parse_document({"returns": read_json(file)}, ReturnsDocument).returns
+    except (OSError, SmallFileError) as error:
         raise CheckpointError(
             f"{str(file)!r} is damaged: {error}. Remove it, and it is measured again."
         ) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from rllib_minestudio.checkpoints.lookup import BEST
 from rllib_minestudio.checkpoints.record import read_record
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.callbacks.builder import highest_return
-from rllib_minestudio.errors import CheckpointError
+from rllib_minestudio.errors import CheckpointError, MineStudioError
 from rllib_minestudio.evaluation.report import LearningCurve, draw, mean_and_range
 from rllib_minestudio.experiments.experiment_file import value_at
 from rllib_minestudio.experiments.result_metrics import (
@@ -27,8 +28,10 @@ from rllib_minestudio.experiments.result_metrics import (
     StopAt,
     metric,
 )
+from rllib_minestudio.experiments.run_files import ResultDocument
 from rllib_minestudio.foundation.console import clock, phase, short, stderr, stdout
-from rllib_minestudio.foundation.files import write_whole
+from rllib_minestudio.foundation.documents import parse_document
+from rllib_minestudio.foundation.files import SmallFileError, parse_json, read_text, write_whole
 
 
 def summarize(
@@ -356,22 +359,30 @@ def _label(settings: Mapping[str, Any]) -> str:
 RESULTS_FILE = "result.json"
 """Tune's file of a trial's results, a line for each."""
 
+_LARGEST_HISTORY = 1024**3
+"""Most bytes of such a file."""
+
 
 def read_history(trial_folder: Path) -> list[dict[str, Any]]:
     """Read the results of a trial from its `result.json`, one per iteration.
 
     `progress.csv` has only the columns of the first result, in which no episode may have ended yet.
-    Of iterations repeated after a crash, the last result counts; a line that the crash cut off is
-    ignored.
+    Of iterations repeated after a crash, the last result counts; a line that the crash cut off, or
+    that is no result, is ignored.
+
+    Raises:
+        MineStudioError: It is not a text file, or too large.
     """
     file = trial_folder / RESULTS_FILE
+    if not file.is_file():
+        return []
+    try:
+        lines = read_text(file, _LARGEST_HISTORY).splitlines()
+    except SmallFileError as error:
+        raise MineStudioError(f"{str(file)!r} cannot be read: {error}.") from error
     by_iteration: dict[int, dict[str, Any]] = {}
-    for line in file.read_text().splitlines() if file.is_file() else []:
-        try:
-            result = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if not isinstance(result, dict) or ITERATION not in result:
-            continue
-        by_iteration[result[ITERATION]] = result
+    for line in lines:
+        with suppress(SmallFileError):
+            result = parse_json(line)
+            by_iteration[parse_document(result, ResultDocument).training_iteration] = result
     return [by_iteration[iteration] for iteration in sorted(by_iteration)]

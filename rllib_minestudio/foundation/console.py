@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console, ConsoleDimensions
+from rich.console import Console, ConsoleDimensions, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.text import Text
+
+from rllib_minestudio.foundation.options import printable
 
 UNBOUNDED = 100_000
 """Width, in columns, of output that is not a terminal: tables become as wide as their cells."""
 
 
-class _WholeConsole(Console):
+class _PlainConsole(Console):
+    """A console to which names and texts from files bring no control characters.
+
+    rich takes most of them for text: an escape sequence in the name of a task would recolour the
+    terminal, rename its window, or hide what was printed before.
+    """
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Render as rich does, with control characters in texts as escape sequences."""
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else printable(text), style, control)
+
+
+class _WholeConsole(_PlainConsole):
     """A console that cuts nothing off when its output goes to a program or a file.
 
     rich assumes that a pipe is 80 columns wide, and shortens names to fit tables into it. To get
@@ -37,7 +55,7 @@ stdout = _WholeConsole(markup=False, emoji=False, highlight=False, soft_wrap=Tru
 
 Markup is off, because names of tasks, filters and files may contain brackets."""
 
-stderr = Console(stderr=True, markup=False, emoji=False, highlight=False, soft_wrap=True)
+stderr = _PlainConsole(stderr=True, markup=False, emoji=False, highlight=False, soft_wrap=True)
 """For errors."""
 
 

@@ -14,7 +14,7 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from typing import Any
 import yaml
 
 from rllib_minestudio.errors import FolderInUseError, MineStudioError
+from rllib_minestudio.foundation.options import shown
 
 _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:/+[^/]")
 """Also one whose slashes `Path` has merged."""
@@ -165,6 +166,9 @@ _MOST_YAML_NODES = 200_000
 _MOST_INTERPOLATIONS = 27
 """Limit on references in a document; nested in the worst way, they expand to twenty thousand."""
 
+_MERGE = "tag:yaml.org,2002:merge"
+"""The tag of the key `<<`, which may be there several times."""
+
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -194,14 +198,36 @@ def parse_json(text: str | bytes) -> Any:
     """Return the value of a JSON text.
 
     Raises:
-        SmallFileError: It is not JSON, or nested too deeply.
+        SmallFileError: It is not JSON, nested too deeply, or has a key twice.
     """
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_mapping)
     except RecursionError:
         raise SmallFileError("it is nested too deeply") from None
+    except SmallFileError:
+        raise
     except ValueError as error:
         raise SmallFileError(f"it is not JSON ({error})") from error
+
+
+def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Build a mapping of JSON; of a key that is given twice, readers would take different values.
+
+    Raises:
+        SmallFileError: A key is given twice.
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        _refuse_doubled(key for key, _ in pairs)
+    return found
+
+
+def _refuse_doubled(keys: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for key in keys:
+        if key in seen:
+            raise SmallFileError(f"it has the key {shown(key)} twice")
+        seen.add(key)
 
 
 def read_json(path: Path, largest: int = LARGEST) -> Any:
@@ -209,7 +235,8 @@ def read_json(path: Path, largest: int = LARGEST) -> Any:
 
     Raises:
         OSError: It does not exist or cannot be read.
-        SmallFileError: It is not a regular file, is too large, nested too deeply, or not JSON.
+        SmallFileError: It is not a regular file, is too large, nested too deeply, not JSON, or has
+            a key twice.
     """
     return parse_json(read_text(path, largest))
 
@@ -222,7 +249,8 @@ def check_yaml(text: str) -> yaml.Node | None:
 
     Raises:
         yaml.YAMLError: It is not YAML.
-        SmallFileError: It has too many nodes, is nested too deeply, or contains itself.
+        SmallFileError: It has too many nodes, is nested too deeply, contains itself, or has a key
+            twice.
     """
     try:
         root = yaml.compose(text, Loader=_Loader)
@@ -273,6 +301,11 @@ def _count_nodes(node: yaml.Node, known: dict[int, int]) -> int:
         if isinstance(node, yaml.SequenceNode):
             children = node.value
         elif isinstance(node, yaml.MappingNode):
+            _refuse_doubled(
+                key.value
+                for key, _ in node.value
+                if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE
+            )
             children = [part for pair in node.value for part in pair]
         known[id(node)] = 1 + sum(_count_nodes(child, known) for child in children)
     return known[id(node)]

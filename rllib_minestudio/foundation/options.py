@@ -333,6 +333,22 @@ def shown(value: Any) -> str:
     return text if len(text) <= 300 else f"{text[:300]}..."
 
 
+def printable(text: str) -> str:
+    """Return a text that a terminal shows as it is: all but its line breaks and tabs is visible.
+
+    Control characters, which could recolour, move or erase what a terminal shows, and those that
+    reverse or hide text are written as their escape sequences, as `repr` writes them.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        character
+        if character.isprintable() or character in "\n\t"
+        else character.encode("unicode_escape").decode()
+        for character in text
+    )
+
+
 _FEW = 12
 """Up to so many names are all listed, even if one is close."""
 

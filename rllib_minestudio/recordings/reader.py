@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from numpy.typing import NDArray
+from pydantic import ConfigDict, Field, model_validator
 
 from rllib_minestudio.errors import RecordingError
-from rllib_minestudio.foundation.files import read_json
+from rllib_minestudio.foundation.documents import (
+    HUGE,
+    Contradiction,
+    Document,
+    First,
+    ListOf,
+    Measured,
+    Name,
+    Plain,
+    PlainMapping,
+    given,
+    parse_document,
+    read_plain,
+)
+from rllib_minestudio.foundation.files import SmallFileError
+from rllib_minestudio.foundation.options import shown
 from rllib_minestudio.recordings.columns import (
     RecordedObservations,
     problems_of,
@@ -52,19 +67,24 @@ class Recording:
         """
         self.path = Path(path)
         try:
-            self.meta: dict[str, Any] = read_json(self.path / EPISODE_FILE)
-            known = (self.meta["format"], self.meta["version"]) == (FORMAT, VERSION)
-        except DAMAGE as error:
+            facts = read_plain(self.path / EPISODE_FILE)
+        except (OSError, SmallFileError) as error:
             raise RecordingError(
                 f"{str(path)!r} is not a recording: {EPISODE_FILE}: {error}."
             ) from error
-        if not known:
+        if not isinstance(facts, dict) or not {"format", "version"} <= facts.keys():
             raise RecordingError(
-                f"{str(path)!r} is a recording of format {self.meta['format']!r} version "
-                f"{self.meta['version']}; this version reads {FORMAT!r} version {VERSION}."
+                f"{str(path)!r} is not a recording: {EPISODE_FILE} names no format and version."
             )
-        for problem in _meta_problems(self.meta):
-            raise self._damaged(EPISODE_FILE, problem)
+        if (facts["format"], facts["version"]) != (FORMAT, VERSION):
+            raise RecordingError(
+                f"{str(path)!r} is a recording of format {shown(facts['format'])} version "
+                f"{shown(facts['version'])}; this version reads {FORMAT!r} version {VERSION}."
+            )
+        try:
+            self.meta: dict[str, Any] = given(parse_document(facts, EpisodeDocument))
+        except SmallFileError as error:
+            raise self._damaged(EPISODE_FILE, error) from error
         for name in (VIDEO_FILE, STEPS_FILE, INFOS_FILE):
             part = self.path / name
             if part.exists() and not part.is_file():  # a named pipe would block
@@ -155,25 +175,36 @@ class Recording:
         return RecordingError(f"{str(self.path / name)!r} is damaged: {reason}.")
 
 
-def _meta_problems(meta: dict[str, Any]) -> list[str]:
-    """Return what is wrong with the entries that reading depends on."""
-    problems = []
-    length: Any = meta.get("length")
-    keys = meta.get("keys")
-    if type(length) is not int or not 0 <= length <= MOST_STEPS:
-        problems.append(f"length must be a whole number of steps; got {str(length)[:40]}")
-    if keys is not None and not (
-        isinstance(keys, list) and all(isinstance(key, str) for key in keys)
-    ):
-        problems.append("keys must be a list of names, or null")
-    if not isinstance(meta.get("video") or {}, dict):
-        problems.append("video must be a mapping")
-    if not problems:
-        problems += problems_of(meta.get(OBSERVATIONS), length)
-    total = meta.get("return", 0.0)
-    if isinstance(total, bool) or not isinstance(total, int | float) or not math.isfinite(total):
-        problems.append(f"return must be a number; got {str(total)[:40]}")
-    return problems
+class VideoDocument(Document):
+    """How the frames are shown and stored."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Plain]
+
+    overlay: bool | None = None
+
+
+class EpisodeDocument(Document):
+    """`episode.json`: what reading depends on, beside whatever facts the recorder was given."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Measured]
+
+    format: Literal["rllib_minestudio.episode"]
+    version: First
+    length: Annotated[int, Field(ge=0, le=MOST_STEPS)]
+    undiscounted_return: Annotated[float, Field(alias="return", ge=-HUGE, le=HUGE)] = 0.0
+    keys: ListOf[Name] | None = None
+    observations: PlainMapping
+    video: VideoDocument | None = None
+    imitated_from: Annotated[int, Field(ge=0, le=MOST_STEPS)] = 0
+    takeover: Annotated[int, Field(ge=0, le=MOST_STEPS)] = 0
+
+    @model_validator(mode="after")
+    def _fits(self) -> EpisodeDocument:
+        for problem in problems_of(self.observations, self.length):
+            raise Contradiction(problem)
+        return self
 
 
 def find_recordings(root: str | Path) -> Iterator[Recording]:

@@ -14,7 +14,6 @@ from rllib_minestudio.benchmark.results import (
     FAILED,
     MARKED,
     BenchmarkResults,
-    TaskResult,
     compare_benchmarks,
 )
 from rllib_minestudio.cli.main import main
@@ -73,10 +72,13 @@ def test_other_files_are_refused(tmp_path, damage):
         BenchmarkResults.load(tmp_path)
 
 
-def test_a_played_task_without_episodes_is_refused():
-    facts = task_result("a", [YES]).to_json()
-    with pytest.raises(ValueError, match="status"):
-        TaskResult.from_json({**facts, "episodes": []})
+def test_a_played_task_without_episodes_is_refused(tmp_path):
+    results_of(task_result("a", [YES])).save(tmp_path / "benchmark.json")
+    facts = json.loads((tmp_path / "benchmark.json").read_text())
+    facts["tasks"][0]["episodes"] = []
+    (tmp_path / "benchmark.json").write_text(json.dumps(facts))
+    with pytest.raises(MineStudioError, match="status"):
+        BenchmarkResults.load(tmp_path)
 
 
 def test_a_comparison_in_closed_form():

@@ -22,7 +22,7 @@ from rllib_minestudio.foundation.options import (
     sentence_of,
 )
 
-HEAVY = {"ray", "torch", "gymnasium", "numba", "numpy", "av"}
+HEAVY = {"ray", "torch", "gymnasium", "numba", "numpy", "av", "pydantic"}
 
 
 def leaves(parser, words=()):
