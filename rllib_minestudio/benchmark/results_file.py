@@ -183,7 +183,7 @@ class BenchmarkDocument(Document):
     def _agrees(self) -> BenchmarkDocument:
         if len({task.name for task in self.tasks}) < len(self.tasks):
             raise Contradiction("each task must be there once")
-        statuses = [task.status for task in self.tasks]
+        statuses: list[str] = [task.status for task in self.tasks]
         for status, count in self.counts.model_dump().items():
             if count != statuses.count(status):
                 raise Contradiction(
