@@ -16,6 +16,7 @@ from rllib_minestudio.foundation.documents import (
     Document,
     Few,
     MappingOf,
+    Measured,
     MeasuredMapping,
     Name,
     Plain,
@@ -30,6 +31,24 @@ MOST_FILES = MANY
 MOST_BYTES = 10**15
 
 
+def _class_name(name: str) -> str:
+    if not (name.isidentifier() or is_import_path(name)):  # also makes it safe to print
+        raise ValueError("must be a name or import path")
+    return name
+
+
+ClassName = Annotated[str, Field(max_length=LONGEST_PATH), AfterValidator(_class_name)]
+
+
+class ResultDocument(Document):
+    """A result of training; the other metrics depend on the algorithm."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Measured]
+
+    training_iteration: Count = 0
+
+
 class CodeDocument(Document):
     """What `provenance.code_identity` returns."""
 
@@ -42,7 +61,7 @@ class RecordDocument(Document):
 
     format: Few
     saved_at: Name
-    result: MeasuredMapping
+    result: ResultDocument
     versions: MappingOf[Text]
     code: CodeDocument
     numerics: Few
@@ -56,16 +75,10 @@ class RecordDocument(Document):
     ]
 
 
-def _class_name(name: str) -> str:
-    if not (name.isidentifier() or is_import_path(name)):  # also makes it safe to print
-        raise ValueError("must be a name or import path")
-    return name
-
-
 class NetworkDocument(Document):
     """`network.json` of a policy that is not VPT."""
 
-    policy: Annotated[str, Field(max_length=LONGEST_PATH), AfterValidator(_class_name)]
+    policy: ClassName
     options: PlainMapping
 
 
@@ -89,7 +102,7 @@ class HuggingFaceDocument(Document):
 class PlayingDocument(Document):
     """`playing.yaml`."""
 
-    algorithm: Name
+    algorithm: ClassName
     env: Name
     env_config: MeasuredMapping
     num_envs_per_env_runner: Annotated[int, Field(ge=1, le=MANY)]

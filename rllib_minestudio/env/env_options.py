@@ -27,6 +27,9 @@ RENDER_MODES = ("rgb_array",)
 
 MIN_FRAME_SIDE, MAX_FRAME_SIDE = 16, 4096
 """Bounds of a frame's width and height in pixels; smaller frames have no room for the hotbar."""
+MOST_OBSERVED_PIXELS = 1024 * 1024
+"""Limit on the pixels of an observation. Spaces, the validation of a config and each stored step
+cost so many bytes per pixel that 4096 x 4096 would take gigabytes before anything is played."""
 MAX_INVENTORY_SLOT = 40
 """0-8 hotbar, 9-35 inventory, 36-39 feet to head, 40 off hand."""
 
@@ -50,7 +53,7 @@ class EnvOptions:
     Attributes:
         engine: "voxel", the embedded engine, or "minecraft", the real game.
         action_type: "agent" for VPT's tokens, "env" for keys and degrees.
-        obs_size: (width, height) of observations in pixels.
+        obs_size: (width, height) of observations in pixels; at most 1024 x 1024 in total.
         render_size: (width, height) of frames returned by `render()`; the real game draws at
             this size, and observations are scaled from it.
         sampling: How the embedded engine draws a frame. "samples": from those pixels of a 640x360
@@ -143,8 +146,8 @@ def _check(problems: Problems, options: EnvOptions) -> None:
     problems.choice("action_type", options.action_type, ACTION_TYPES)
     if options.render_mode is not None:
         problems.choice("render_mode", options.render_mode, RENDER_MODES)
-    _check_size(problems, "obs_size", options.obs_size)
-    _check_size(problems, "render_size", options.render_size)
+    _check_size(problems, "obs_size", options.obs_size, MOST_OBSERVED_PIXELS)
+    _check_size(problems, "render_size", options.render_size, MAX_FRAME_SIDE**2)
     problems.choice("sampling", options.sampling, SAMPLINGS)
     if not is_number(options.gamma) or not LOWEST_GAMMA <= options.gamma <= HIGHEST_GAMMA:
         rule = f"must be a number from {LOWEST_GAMMA:g} to {HIGHEST_GAMMA:g}"
@@ -177,11 +180,13 @@ def _check_resource_pack(problems: Problems, path: Any) -> None:
         problems.messages.append(not_a_pack(path, error))
 
 
-def _check_size(problems: Problems, name: str, size: Any) -> None:
+def _check_size(problems: Problems, name: str, size: Any, most_pixels: int) -> None:
     is_pair = isinstance(size, tuple) and len(size) == 2 and all(map(is_integer, size))
     if not is_pair or not all(MIN_FRAME_SIDE <= side <= MAX_FRAME_SIDE for side in size):
         rule = f"must be [width, height], integers from {MIN_FRAME_SIDE} to {MAX_FRAME_SIDE}"
         problems.add(name, size, rule)
+    elif size[0] * size[1] > most_pixels:
+        problems.add(name, size, f"must have at most {most_pixels:,} pixels, such as 1280 x 720")
 
 
 def _check_inventory(problems: Problems, inventory: Any) -> None:

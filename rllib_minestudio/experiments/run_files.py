@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import ConfigDict
-
-from rllib_minestudio.checkpoints.formats import CodeDocument
+from rllib_minestudio.checkpoints.formats import CodeDocument, ResultDocument
 from rllib_minestudio.foundation.documents import (
     Count,
     Document,
@@ -12,7 +10,6 @@ from rllib_minestudio.foundation.documents import (
     ListOf,
     MappingOf,
     Measure,
-    Measured,
     MeasuredMapping,
     Text,
 )
@@ -34,10 +31,7 @@ class ReturnsDocument(Document):
     returns: ListOf[Measure]
 
 
-class ResultDocument(Document):
-    """A line of Tune's `result.json`; the other metrics depend on the algorithm."""
-
-    model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, Measured]
+class LineDocument(ResultDocument):
+    """A line of Tune's `result.json`."""
 
     training_iteration: Count

@@ -28,7 +28,7 @@ from rllib_minestudio.experiments.result_metrics import (
     StopAt,
     metric,
 )
-from rllib_minestudio.experiments.run_files import ResultDocument
+from rllib_minestudio.experiments.run_files import LineDocument
 from rllib_minestudio.foundation.console import clock, phase, short, stderr, stdout
 from rllib_minestudio.foundation.documents import parse_document
 from rllib_minestudio.foundation.files import SmallFileError, parse_json, read_text, write_whole
@@ -384,5 +384,5 @@ def read_history(trial_folder: Path) -> list[dict[str, Any]]:
     for line in lines:
         with suppress(SmallFileError):
             result = parse_json(line)
-            by_iteration[parse_document(result, ResultDocument).training_iteration] = result
+            by_iteration[parse_document(result, LineDocument).training_iteration] = result
     return [by_iteration[iteration] for iteration in sorted(by_iteration)]

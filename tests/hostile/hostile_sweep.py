@@ -135,6 +135,14 @@ def checkpoints() -> Iterator[Case]:
         yield Case(f"checkpoint {number}: {name}", prepare, hostile_checkpoints.load, EITHER)
 
 
+def documents() -> Iterator[Case]:
+    """Files of every format that is read back, each wrong in one place."""
+    import hostile_documents
+
+    for case in hostile_documents.cases():
+        yield case._replace(expected=EITHER)
+
+
 @cache
 def _honest() -> str:
     return yaml.safe_dump(hostile_experiments.HONEST)

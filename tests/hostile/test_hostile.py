@@ -34,7 +34,7 @@ def test_what_should_be_refused_is_refused(category, tmp_path):
 @pytest.mark.sweep
 @pytest.mark.timeout(1800)  # a busy machine takes long, and changes no verdict
 @pytest.mark.parametrize(
-    "sweep", ["options", "recordings", "weights", "checkpoints", "experiments"]
+    "sweep", ["options", "recordings", "weights", "checkpoints", "experiments", "documents"]
 )
 def test_thousands_of_attacks_end_well(sweep, turn, tmp_path):
     module = import_module("hostile_sweep")
