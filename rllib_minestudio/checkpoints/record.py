@@ -26,7 +26,7 @@ from rllib_minestudio.foundation.provenance import DISTRIBUTION, versions
 
 # --------------------------------------------------------------------------- format of a checkpoint
 
-FORMAT = 1
+FORMAT = 2
 """Version of the checkpoint format; others are refused. A change to what is read increments it."""
 
 
