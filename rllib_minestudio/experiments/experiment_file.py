@@ -45,7 +45,7 @@ from rllib_minestudio.foundation.files import (
     check_yaml,
     read_text,
 )
-from rllib_minestudio.foundation.options import broken_rule, unknown_name
+from rllib_minestudio.foundation.options import broken_rule, shown, unknown_name
 
 DEFAULT_ALGORITHM = "MineStudioPPO"
 
@@ -298,7 +298,7 @@ def _no_such_file(path: Path) -> str:
     folder = path.parent
     neighbours = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
     hint = did_you_mean(path.name, [*neighbours, *packaged_names(), *minestudio_config_names()])
-    return f"There is no experiment file {str(path)!r}.{hint}"
+    return f"There is no experiment file {shown(str(path))}.{hint}"
 
 
 # ---------------------------------------------------- `key=value` arguments of `--set` and `--stop`

@@ -319,7 +319,8 @@ def full_disk_named(folder: Path) -> Iterator[None]:
         except OSError as full:
             raise MineStudioError(
                 f"{str(folder)!r} cannot be written to any more ({full.strerror}), which ended the "
-                "run. Free space there and run the same command with --resume: training goes on "
-                "from the last whole checkpoint. If there was none yet, start again without it."
+                "run. Free space there, or make it writable again, and run the same command with "
+                "--resume: training goes on from the last whole checkpoint. If there was none yet, "
+                "start again without it."
             ) from error
         raise
