@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 from scipy.stats import binomtest, permutation_test
 from typing_extensions import Self
 
@@ -29,11 +29,12 @@ from rllib_minestudio.foundation.documents import (
     ListOf,
     MappingOf,
     Measure,
-    MeasuredMapping,
+    Measured,
     Seconds,
     Seed,
     Share,
     Text,
+    given,
     read_document,
 )
 from rllib_minestudio.foundation.files import SmallFileError, write_whole
@@ -182,9 +183,14 @@ class Summary:
             raise MineStudioError(
                 f"{str(path)!r} is not the summary of an evaluation: {error}."
             ) from error
-        facts = {name: getattr(told, name) for name in ("filter", "policy", "config", "seconds")}
-        episodes = (EvaluatedEpisode(**dict(episode)) for episode in told.episodes)
-        return cls.of(episodes, seed=told.seed, **facts)
+        return cls.of(
+            (EvaluatedEpisode(**dict(episode)) for episode in told.episodes),
+            seed=told.seed,
+            filter=told.filter,
+            policy=given(told.policy),
+            config=given(told.config),
+            seconds=told.seconds,
+        )
 
     def save(self, file: Path) -> None:
         """Write `to_json` to a file, atomically."""
@@ -244,6 +250,27 @@ class EpisodeDocument(Document):
     labels: MappingOf[Text]
 
 
+class PolicyDocument(Document):
+    """The policy, or the agent, which has facts of its own."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Measured]
+
+    checkpoint: Text | None = None
+    weights: Text | None = None
+    deterministic: bool | None = None
+
+
+class ConfigDocument(Document):
+    """The environment: what decides whether evaluations can be compared, and its options."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Measured]
+
+    digest: Text | None = None
+    rules: Few | None = None
+
+
 class SummaryDocument(NumbersDocument):
     """`summary.json`."""
 
@@ -252,8 +279,8 @@ class SummaryDocument(NumbersDocument):
     tasks: Annotated[dict[Text, NumbersDocument], Field(max_length=MANY)]
     seed: Seed
     filter: Text | None
-    policy: MeasuredMapping
-    config: MeasuredMapping
+    policy: PolicyDocument
+    config: ConfigDocument
     seconds: Seconds
     repeated_attempts: Count
     failed_episodes: Few

@@ -31,6 +31,10 @@ def test_yaml_forms(cow_task):
         ({"obs_size": 64}, r"obs_size must be \[width, height\]"),
         ({"obs_size": [64, 0]}, r"obs_size must be .* got \(64, 0\)"),
         ({"obs_size": [64.0, 64]}, "obs_size must be"),
+        (
+            {"obs_size": [4096, 4096]},
+            r"obs_size must have at most 1,048,576 pixels",
+        ),
         ({"render_size": [10**6, 10**6]}, "render_size must be"),
         ({"engine": "voxels"}, "Did you mean 'voxel'"),
         ({"action_type": "human"}, "action_type must be one of"),
