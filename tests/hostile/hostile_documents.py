@@ -280,7 +280,6 @@ def _playing() -> Any:
         "prior": None,
         "prior_update_interval": 0,
         "weights": None,
-        "whole": True,
     }
 
 
@@ -396,7 +395,7 @@ class Format(NamedTuple):
         """Write a document below a folder, with the other files that its reader needs."""
         file = folder / self.path
         file.parent.mkdir(parents=True, exist_ok=True)
-        if file.name == "record.yaml":
+        if file.name in ("record.yaml", "playing.yaml"):
             text = with_own_digest(f"{text}\n")
         file.write_text(text)
         if file.name == "playing.yaml":

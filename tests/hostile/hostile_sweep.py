@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -136,10 +137,10 @@ def checkpoints() -> Iterator[Case]:
 
 
 def documents() -> Iterator[Case]:
-    """Files of every format that is read back, each wrong in one place."""
+    """Files of every format that is read back, each wrong in one place: a quarter of the attacks."""
     import hostile_documents
 
-    for case in hostile_documents.cases():
+    for case in islice(hostile_documents.cases(), 0, None, 4):
         yield case._replace(expected=EITHER)
 
 

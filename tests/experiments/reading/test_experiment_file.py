@@ -130,7 +130,7 @@ def test_a_missing_file_names_its_neighbour(cow):
         ("", "found nothing"),
         ("- a", "found list"),
         ("a: [1", "not readable as YAML"),
-        ("a: {}\na: {}", "duplicate key"),
+        ("a: {}\na: {}", "it has the key 'a' twice"),
         ("a: {config: {lr: '${nope}'}}", "not readable as YAML"),
     ],
 )
