@@ -137,7 +137,7 @@ def checkpoints() -> Iterator[Case]:
 
 
 def documents() -> Iterator[Case]:
-    """Files of every format that is read back, each wrong in one place: a quarter of the attacks."""
+    """Files of every format that is read back, wrong in one place: a quarter of the attacks."""
     import hostile_documents
 
     for case in islice(hostile_documents.cases(), 0, None, 4):
