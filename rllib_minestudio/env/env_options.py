@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import Any
 
 from rllib_minestudio.env.actions import CameraConfig
@@ -175,7 +174,7 @@ def _check_resource_pack(problems: Problems, path: Any) -> None:
         problems.add("resource_pack", path, "must be the path of a resource pack, or None")
         return
     try:
-        ResourcePack(Path(path).expanduser())
+        ResourcePack(path)
     except PackError as error:
         problems.messages.append(not_a_pack(path, error))
 

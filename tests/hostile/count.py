@@ -10,7 +10,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from judging import judged
 
-CATEGORIES = ("weights", "recordings", "experiments", "command_lines", "checkpoints", "policies")
+CATEGORIES = (
+    *("weights", "recordings", "experiments", "command_lines", "checkpoints", "policies"),
+    "packs",
+)
 
 if __name__ == "__main__":
     verbose = "-v" in sys.argv

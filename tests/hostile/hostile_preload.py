@@ -9,6 +9,7 @@ def _warm_up() -> None:
     from pathlib import Path
 
     import hostile_experiments
+    import hostile_packs
     import hostile_weights
     import yaml
 
@@ -19,6 +20,7 @@ def _warm_up() -> None:
                 case.attack(case.prepare(folder))
             else:
                 break
+        hostile_packs.use(hostile_packs.honest(folder / "pack"))
         file = folder / "x.yaml"
         file.write_text(yaml.safe_dump(hostile_experiments.HONEST))
         hostile_experiments.plan(str(file))

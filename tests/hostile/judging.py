@@ -63,6 +63,7 @@ class Case(NamedTuple):
     prepare: Callable[[Path], Any]
     attack: Callable[[Any], str]
     expected: str = REFUSED
+    most_bytes: int = MOST_BYTES
 
 
 @cache
@@ -183,7 +184,7 @@ def failures(cases: Iterable[Case], folder: Path) -> list[str]:
     return [
         f"{case.name}: {verdict}"
         for case, verdict in judged(cases, folder)
-        if verdict.kind != case.expected
+        if verdict.kind != case.expected or verdict.bytes > case.most_bytes
     ]
 
 

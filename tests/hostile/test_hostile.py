@@ -19,7 +19,10 @@ from judging import (
     judged_in_turns,
 )
 
-CATEGORIES = ("weights", "recordings", "experiments", "command_lines", "checkpoints", "policies")
+CATEGORIES = (
+    *("weights", "recordings", "experiments", "command_lines", "checkpoints", "policies"),
+    "packs",
+)
 TRACE = Path("/tmp/rllib_minestudio_was_run")
 
 

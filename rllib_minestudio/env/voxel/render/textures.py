@@ -82,7 +82,7 @@ class Textures:
         """Replace our pictures by those of a pack."""
         damaged = []
         try:
-            pack = ResourcePack(Path(path).expanduser())
+            pack = ResourcePack(path)
         except PackError as error:
             raise InvalidOptionsError([not_a_pack(path, error)]) from error
         for name in sorted(pack.names & self._ours.names):
@@ -247,10 +247,11 @@ def resized(picture: Rgba, shape: tuple[int, ...]) -> Rgba:
         rows = (np.arange(height) + 0.5) * picture.shape[0] / height
         columns = (np.arange(width) + 0.5) * picture.shape[1] / width
         return np.ascontiguousarray(picture[rows.astype(int)[:, None], columns.astype(int)])
-    blocks = picture.reshape(height, picture.shape[0] // height, width, -1, 4).astype(np.float64)
-    weight = blocks[..., 3:].sum((1, 3), keepdims=True)
-    colour = (blocks[..., :3] * blocks[..., 3:]).sum((1, 3), keepdims=True)
-    colour /= np.maximum(weight, 1e-9)
-    alpha = blocks[..., 3:].mean((1, 3), keepdims=True)
-    mean = np.concatenate([colour, alpha], -1)[:, 0, :, 0]
-    return np.rint(mean).astype(np.uint8)
+    blocks = picture.reshape(height, picture.shape[0] // height, width, -1, 4)
+    alpha = blocks[..., 3].astype(np.uint16)
+    weight = alpha.sum((1, 3), dtype=np.uint64)
+    # One colour at a time, and 255 * 255 fits in 16 bits: a large picture takes little memory.
+    colours = [(blocks[..., c] * alpha).sum((1, 3), dtype=np.uint64) for c in range(3)]
+    means = [colour / np.maximum(weight, 1) for colour in colours]
+    means.append(weight / (blocks.shape[1] * blocks.shape[3]))
+    return np.rint(np.stack(means, -1)).astype(np.uint8)
