@@ -23,8 +23,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor, wait
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -305,6 +304,8 @@ CHECKS: tuple[Check, ...] = (
 # ------------------------------------ running checks, each in its own process and with a time limit
 
 _AT_ONCE = 4
+_INTERRUPTIBLE_S = 0.2
+"""A wait without end is not interrupted by a signal that another thread receives."""
 
 
 class Diagnosis(NamedTuple):
@@ -328,7 +329,10 @@ def diagnose(checks: tuple[Check, ...]) -> list[Diagnosis]:
     started = _Started()
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         try:
-            return list(pool.map(partial(_run, started=started), checks))
+            runs = [pool.submit(_run, check, started) for check in checks]
+            while wait(runs, timeout=_INTERRUPTIBLE_S).not_done:
+                pass
+            return [run.result() for run in runs]
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             started.end()

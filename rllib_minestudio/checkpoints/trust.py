@@ -123,11 +123,11 @@ def is_sealed(folder: Path, files: Sequence[str] | None = None) -> bool:
         files: As in `seal`.
     """
     try:
-        found = (folder / SEAL_FILE).read_bytes()[:1000].decode("ascii", "replace").strip()
+        found = (folder / SEAL_FILE).read_bytes()[:1000].strip()
         if not (config_folder() / KEY_FILE).exists():
             return False  # nothing can be this user's; make no key to find that out
         key = user_key()
-        return key is not None and hmac.compare_digest(found, _seal_of(folder, files, key))
+        return key is not None and hmac.compare_digest(found, _seal_of(folder, files, key).encode())
     except OSError:
         return False
 

@@ -1,7 +1,9 @@
 """`rllib doctor`: real checks, in processes of their own, with time limits and an exit status."""
 
+import contextlib
 import json
 import signal
+import subprocess
 import sys
 import time
 
@@ -142,8 +144,11 @@ def test_a_doctor_that_is_interrupted_leaves_nothing_running(tmp_path):
     while not pids.exists() or len(pids.read_text().split()) < 4:
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    process.wait(30)
+    while process.poll() is None:  # whoever is in a hurry does it again
+        assert time.monotonic() < deadline, "it has not ended"
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(5)
     while any(running(int(pid)) for pid in pids.read_text().split()):
         assert time.monotonic() < deadline, "it has left processes"
         time.sleep(0.05)

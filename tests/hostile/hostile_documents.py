@@ -54,6 +54,7 @@ from rllib_minestudio.errors import (
     InvalidOptionsError,
     MineStudioError,
     RecordingError,
+    UntrustedError,
 )
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.policy_loading import evaluation_config, played_config
@@ -409,7 +410,7 @@ class Format(NamedTuple):
         return wrong(self.honest(), self.path)
 
 
-_OPTIONS = (CheckpointMismatchError, InvalidOptionsError)
+_OPTIONS = (CheckpointMismatchError, InvalidOptionsError, UntrustedError)
 _RECORDS = (CheckpointError, CheckpointFormatError)
 _ORDERS = (RecordingError, InvalidOptionsError)
 _REQUESTS = (MineStudioError, InvalidOptionsError)
