@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from tools.mutants import judging
-from tools.mutants.drawing import Coverage, evaluated, seconds_by_test
+from tools.mutants.drawing import MOST_TESTS, Coverage, evaluated, seconds_by_test
 from tools.mutants.judging import ROOT, judge
 from tools.mutants.verdicts import Mutant, Verdict, table, verdicts_in
 
@@ -65,6 +65,15 @@ def test_near_and_quick_tests_come_first(tests_of):
     slow = f"0.50s setup    {NEAR}[a]\n20.00s call     {NEAR}[b]\n0.01s call     {FAR}\n"
     assert seconds_by_test(slow) == {NEAR: 20.5, FAR: 0.01}
     assert tests_of("trace_b =", contexts, slow)[1] == [FAR, NEAR]
+
+
+def test_of_many_the_quickest_are_kept_and_all_of_the_own_folder(tests_of):
+    contexts = [f"{test}|tests.of_its.own" for test in (NEAR, *(f"{FAR}_{i}" for i in range(99)))]
+    durations = f"90.00s call     {NEAR}\n" + "".join(
+        f"{i / 10:.2f}s call     {FAR}_{i}\n" for i in range(99)
+    )
+    kept = tests_of("trace_b =", {"trace_b =": contexts}, durations)[1]
+    assert kept == [*(f"{FAR}_{i}" for i in range(MOST_TESTS - 1)), NEAR]
 
 
 def test_what_nothing_evaluates_is_no_mutant():

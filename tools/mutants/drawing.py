@@ -26,6 +26,8 @@ FAR_LAST = (
 """Folders of tests, after the one that mirrors the mutant's: those at the end find the least."""
 PER_RANK = 2.0
 """By how much longer a test may take that is a rank closer, and still come first."""
+MOST_TESTS = 60
+"""For one mutant, except for tests in the folder of its part, which all count."""
 USUAL_SECONDS, EXTRA_SECONDS = 1.0, 0.1
 """Of a test whose duration was not measured, and for what pytest does around each."""
 
@@ -170,9 +172,16 @@ class Coverage:
             others = {test for line in lines for test in elsewhere[line]}
             if tests:
                 others = {test for test in others if test.startswith(own_tests(mutant.path))}
-            if tests := tests | others:
-                return covered_by, sorted(tests, key=lambda test: self._cost(mutant.path, test))
+            if tests | others:
+                return covered_by, self._best(mutant.path, tests | others)
         return "", []
+
+    def _best(self, path: str, tests: set[str]) -> list[str]:
+        """Sort tests by what they cost, and leave out the worst if there are many."""
+        ordered = sorted(tests, key=lambda test: self._cost(path, test))
+        near = {test for test in tests if test.startswith(own_tests(path))}
+        far = [test for test in ordered if test not in near][: max(MOST_TESTS - len(near), 0)]
+        return [test for test in ordered if test in near or test in far]
 
     def _cost(self, path: str, test: str) -> tuple[float, str]:
         folders = ((own_tests(path),), *FAR_LAST)
