@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from tools.mutants import judging
-from tools.mutants.drawing import Coverage, evaluated, seconds_by_test
+from tools.mutants.drawing import MOST_TESTS, Coverage, evaluated, seconds_by_test
 from tools.mutants.judging import ROOT, judge
 from tools.mutants.verdicts import Mutant, Verdict, table, verdicts_in
 
@@ -52,12 +52,28 @@ def test_a_line_that_no_test_is_known_to_run_by_those_of_its_function_or_file(te
     assert tests_of("import numpy as np", {"trace_b =": [""]}) == ("", [])
 
 
+def test_of_tests_that_run_it_in_other_processes_those_of_its_folder_count(tests_of):
+    near = "tests/algorithms/learner/test_distributed.py::test_two"
+    assert tests_of("trace_b =", {"trace_b =": [FAR, near]}) == ("line", [near, FAR])
+    contexts = {"trace_b =": [FAR, near, f"{NEAR}|tests.of_its.own"]}
+    assert tests_of("trace_b =", contexts) == ("line", [near, NEAR])
+
+
 def test_near_and_quick_tests_come_first(tests_of):
-    contexts = {"trace_b =": [FAR, NEAR]}
+    contexts = {"trace_b =": [f"{test}|tests.of_its.own" for test in (FAR, NEAR)]}
     assert tests_of("trace_b =", contexts)[1] == [NEAR, FAR]
     slow = f"0.50s setup    {NEAR}[a]\n20.00s call     {NEAR}[b]\n0.01s call     {FAR}\n"
     assert seconds_by_test(slow) == {NEAR: 20.5, FAR: 0.01}
     assert tests_of("trace_b =", contexts, slow)[1] == [FAR, NEAR]
+
+
+def test_of_many_the_quickest_are_kept_and_all_of_the_own_folder(tests_of):
+    contexts = [f"{test}|tests.of_its.own" for test in (NEAR, *(f"{FAR}_{i}" for i in range(99)))]
+    durations = f"90.00s call     {NEAR}\n" + "".join(
+        f"{i / 10:.2f}s call     {FAR}_{i}\n" for i in range(99)
+    )
+    kept = tests_of("trace_b =", {"trace_b =": contexts}, durations)[1]
+    assert kept == [*(f"{FAR}_{i}" for i in range(MOST_TESTS - 1)), NEAR]
 
 
 def test_what_nothing_evaluates_is_no_mutant():

@@ -32,7 +32,6 @@ from tests.docs.snippets import WITH_CODE, commands, example, parts, snippets
 OTHER_PROGRAMS = {
     *("python3", "python", "pip", "pytest", "sphinx-build", ".", "export", "cd"),
     *("ray", "conda", "apt-get"),
-    *("coverage", "grep", "done"),
 }
 """What commands of the docs begin with that are not ours. Those that run files of this project are
 checked below; README's set-up is what `.ci/run` runs."""

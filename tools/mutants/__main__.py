@@ -1,4 +1,4 @@
-"""Draws mutants, judges them, or prints the table."""
+"""Records coverage, draws mutants, judges them, or prints the table."""
 
 from __future__ import annotations
 
@@ -7,18 +7,22 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+from tools.mutants.covering import cover
 from tools.mutants.drawing import draw
 from tools.mutants.judging import HANG_S, judge
 from tools.mutants.verdicts import Mutant, table, verdicts_in
 
 
 def main() -> None:
-    """Draw, judge, or print the table."""
+    """Record coverage, draw, judge, or print the table."""
     parser = argparse.ArgumentParser(description="Mutation testing.")
     commands = parser.add_subparsers(dest="command", required=True)
+    covering = commands.add_parser("cover", help="record which tests run which lines")
+    covering.add_argument("folder", type=Path, help="gets coverage.json and durations.txt")
+    covering.add_argument("--workers", type=int, default=2)
     drawing = commands.add_parser("draw", help="print mutants, one line of JSON each")
-    drawing.add_argument("coverage", type=Path, help="of `coverage json --show-contexts`")
-    drawing.add_argument("--durations", type=Path, help="what `pytest --durations=0` printed")
+    drawing.add_argument("coverage", type=Path, help="coverage.json of `cover`")
+    drawing.add_argument("--durations", type=Path, help="durations.txt of `cover`")
     drawing.add_argument("--count", type=int, default=300)
     drawing.add_argument("--seed", type=int, default=0)
     judging = commands.add_parser("judge", help="run each mutant's tests")
@@ -32,7 +36,9 @@ def main() -> None:
     tabulating.add_argument("verdicts", type=Path, help="what `judge` wrote")
     tabulating.add_argument("equivalent", type=Path, help="names of mutants, and why")
     arguments = parser.parse_args()
-    if arguments.command == "draw":
+    if arguments.command == "cover":
+        cover(arguments.folder, arguments.workers)
+    elif arguments.command == "draw":
         for mutant in draw(
             arguments.coverage, arguments.durations, arguments.count, arguments.seed
         ):

@@ -26,6 +26,8 @@ FAR_LAST = (
 """Folders of tests, after the one that mirrors the mutant's: those at the end find the least."""
 PER_RANK = 2.0
 """By how much longer a test may take that is a rank closer, and still come first."""
+MOST_TESTS = 60
+"""For one mutant, except for tests in the folder of its part, which all count."""
 USUAL_SECONDS, EXTRA_SECONDS = 1.0, 0.1
 """Of a test whose duration was not measured, and for what pytest does around each."""
 
@@ -36,7 +38,7 @@ def draw(report: Path, durations: Path | None, count: int, seed: int) -> Iterato
     Which mutants are drawn depends on the code and the seed only, not on the coverage.
 
     Args:
-        report: What `coverage json --show-contexts` wrote.
+        report: What `coverage json --show-contexts` wrote, as in `cover`.
         durations: What pytest printed with `--durations=0`, if the order is to go by it.
         count: How many.
         seed: Of the order.
@@ -138,40 +140,59 @@ class Coverage:
 
     A line that no test is known to run is one that importing runs, a fixture, or a process of its
     own such as a Ray actor; the tests of its function, or else of its file, are tried then.
+
+    Of tests that run a line in another process only, those count that are in the folder of the
+    mutant, or all if there are no others: `tests/processes.py` trains for an iteration in a process
+    that belongs to any of them.
     """
 
     def __init__(self, report: Path, seconds: dict[str, float]) -> None:
         self._seconds = seconds
-        self._by_line: dict[str, dict[int, set[str]]] = {}
+        self._here: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+        self._elsewhere: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
         for path, file in json.loads(report.read_text())["files"].items():
-            by_line = {
-                int(line): {test for name in names if (test := test_of_context(name))}
-                for line, names in file["contexts"].items()
-            }
-            self._by_line[path] = defaultdict(set, by_line)
+            for line, contexts in file["contexts"].items():
+                for context in contexts:
+                    test, is_here = test_of_context(context)
+                    by_line = self._here[path] if is_here else self._elsewhere[path]
+                    by_line[int(line)] |= {test} if test else set()
 
     def tests_of(self, mutant: Mutant) -> tuple[str, list[str]]:
         """What the tests run, and the tests, those first that are the likeliest to fail soon."""
-        by_line = self._by_line.get(mutant.path, defaultdict(set))
+        here, elsewhere = self._here[mutant.path], self._elsewhere[mutant.path]
         last = mutant.line + len(mutant.before.splitlines()) - 1
         function, body = scope_of(mutant)
-        found: dict[str, range | list[int]] = {"file": list(by_line)}
+        found: dict[str, range | list[int]] = {"file": [*here, *elsewhere]}
         if function:
             found = {"function": body, **found}
         if mutant.line in body:
             found = {"line": range(mutant.line, last + 1), **found}
         for covered_by, lines in found.items():
-            tests = {test for line in lines for test in by_line[line]}
+            tests = {test for line in lines for test in here[line]}
+            others = {test for line in lines for test in elsewhere[line]}
             if tests:
-                return covered_by, sorted(tests, key=lambda test: self._cost(mutant.path, test))
+                others = {test for test in others if test.startswith(own_tests(mutant.path))}
+            if tests | others:
+                return covered_by, self._best(mutant.path, tests | others)
         return "", []
 
+    def _best(self, path: str, tests: set[str]) -> list[str]:
+        """Sort tests by what they cost, and leave out the worst if there are many."""
+        ordered = sorted(tests, key=lambda test: self._cost(path, test))
+        near = {test for test in tests if test.startswith(own_tests(path))}
+        far = [test for test in ordered if test not in near][: max(MOST_TESTS - len(near), 0)]
+        return [test for test in ordered if test in near or test in far]
+
     def _cost(self, path: str, test: str) -> tuple[float, str]:
-        own = Path(path).parent.name
-        folders = ((f"tests/algorithms/{own}/",), *FAR_LAST)
+        folders = ((own_tests(path),), *FAR_LAST)
         rank = next((i for i, some in enumerate(folders) if test.startswith(some)), len(folders))
         seconds = self._seconds.get(test, USUAL_SECONDS) + EXTRA_SECONDS
         return seconds * PER_RANK**rank, test
+
+
+def own_tests(path: str) -> str:
+    """The folder of tests that mirrors that of a file."""
+    return str(Path("tests", *Path(path).parts[1:-1])) + "/"
 
 
 def scope_of(mutant: Mutant) -> tuple[bool, range]:
@@ -187,22 +208,23 @@ def scope_of(mutant: Mutant) -> tuple[bool, range]:
 
 
 @cache
-def test_of_context(context: str) -> str | None:
-    """The test that a context of coverage names; None if it names no test of ours.
+def test_of_context(context: str) -> tuple[str | None, bool]:
+    """The test that a context of coverage names, and whether the line was run in its own process.
 
-    Coverage's own contexts are such as `tests.algorithms.test_gae.test_a`, those that a command
-    names are ids of pytest.
+    Coverage's own contexts are such as `tests.algorithms.test_gae.test_a`; those that `cover` names
+    are ids of pytest, with one of coverage's own behind them if the test itself ran the line. There
+    is None if a context names no test of ours.
     """
-    context = context.partition("|")[0]
+    named, _, own = context.rpartition("|")
     if "::" in context:
-        return context.partition("[")[0]
-    parts = context.split(".")
+        return (named or own).partition("[")[0], bool(named)
+    parts = own.split(".")
     for end in range(len(parts) - 1, 1, -1):
         file = Path(*parts[:end]).with_suffix(".py")
         if parts[0] == "tests" and file.exists():
             name = "::".join(parts[end:])
-            return f"{file}::{name}" if name in names_of_tests(file) else None
-    return None
+            return (f"{file}::{name}" if name in names_of_tests(file) else None), True
+    return None, True
 
 
 @cache
