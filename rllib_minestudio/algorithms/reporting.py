@@ -226,7 +226,13 @@ class _PublishedWarnings(logging.Handler):
         self._number = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Publish a warning."""
+        """Publish a warning; if Ray cannot be reached, that must not end what logged it."""
+        try:
+            self._publish(record)
+        except Exception:
+            self.handleError(record)
+
+    def _publish(self, record: logging.LogRecord) -> None:
         kind = str(record.msg)
         self._kinds[kind] += 1
         if self._kinds[kind] > MOST_ALIKE:

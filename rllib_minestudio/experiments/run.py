@@ -55,28 +55,17 @@ def run(
     Raises:
         KeyboardInterrupt: The run was interrupted; its checkpoints are saved.
     """
-    with full_disk_named(folder):
-        return _run(plan, folder, resumed_with, verbose, start, trust)
-
-
-def _run(
-    plan: Any,
-    folder: Path,
-    resumed_with: Sequence[str] | None,
-    verbose: bool,
-    start: float,
-    trust: bool,
-) -> int:
     from rllib_minestudio.experiments.resume_trials import anything_left, results_on_disk
     from rllib_minestudio.experiments.summary import summarize
 
-    is_left = resumed_with is None or anything_left(plan, folder, trust=trust)
-    random_returns = random_policy_returns(plan, folder)
-    if is_left:
-        results = _train(plan, folder, resumed_with, verbose, random_returns)
-    else:
-        results = results_on_disk(plan, folder)
-    return summarize(plan, folder, results, random_returns, time.monotonic() - start)
+    with full_disk_named(folder):
+        is_left = resumed_with is None or anything_left(plan, folder, trust=trust)
+        random_returns = random_policy_returns(plan, folder)
+        if is_left:
+            results = _train(plan, folder, resumed_with, verbose, random_returns)
+        else:
+            results = results_on_disk(plan, folder)
+        return summarize(plan, folder, results, random_returns, time.monotonic() - start)
 
 
 def _train(

@@ -87,6 +87,15 @@ def test_warnings_of_all_processes_are_printed_once_and_the_first_few_of_a_kind(
     ]
 
 
+def test_a_warning_that_cannot_be_published_ends_nothing(told, monkeypatch):
+    def unreachable(*_, **__):
+        raise RuntimeError("GCS is gone")
+
+    monkeypatch.setattr(reporting.internal_kv, "_internal_kv_put", unreachable)
+    monkeypatch.setattr(logging, "raiseExceptions", False)
+    logging.getLogger("rllib_minestudio.algorithms.learner").warning("This process warns")
+
+
 def test_nothing_is_told_where_nobody_asked(local_ray):
     reporting.publish_as_trial(None)
     reporting.stage("learning")

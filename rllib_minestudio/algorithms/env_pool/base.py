@@ -250,9 +250,14 @@ class CutShort:
     Such an environment often plays on: `MineStudioEnv` builds a new engine. So neither the number
     of failures in a row nor that within an hour need ever be large, while most of what is learnt
     from ends in an error, such as one of a user's callback.
+
+    Args:
+        is_limited: Whether there is a limit. An evaluation has none: it repeats and reports
+            episodes that were cut short, and must not lose the others.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_limited: bool) -> None:
+        self.is_limited = is_limited
         self._last: deque[bool] = deque(maxlen=JUDGED_EPISODES)
 
     def note(self, episode: Episode, *, raised: bool) -> None:
@@ -267,7 +272,12 @@ class CutShort:
         """
         self._last.append(raised)
         count = sum(self._last)
-        if raised and len(self._last) == JUDGED_EPISODES and count > JUDGED_EPISODES / 2:
+        if (
+            self.is_limited
+            and raised
+            and len(self._last) == JUDGED_EPISODES
+            and count > JUDGED_EPISODES / 2
+        ):
             raise EnvPoolError(
                 f"Errors cut short {count} of the last {JUDGED_EPISODES} episodes, the last time: "
                 f"{episode.env_error}. Nothing sensible can be learnt from these: correct what "

@@ -84,7 +84,7 @@ class InlineEnvs(EnvPool):
         self._failures = [
             env_failures(i, options.max_restarts_per_hour, self.restarts) for i in range(n)
         ]
-        self._cut_short = CutShort()
+        self._cut_short = CutShort(is_limited=episode_source is None)
         self._actions: dict[int, Mapping[str, Any] | None] = {}
         self._closed = False
         self._infos = infos
@@ -215,7 +215,8 @@ class InlineEnvs(EnvPool):
 
     def _note_survived(self, i: int, info: Mapping[str, Any]) -> None:
         """Count an exception that an environment has survived, if the info tells of one."""
-        if error := log_survived(i, info):
+        error = log_survived(i, info)
+        if error and self._cut_short.is_limited:
             self._failures[i].note_failure(ERROR, error)
 
     def _replace(self, i: int, error: Exception) -> None:

@@ -166,7 +166,7 @@ class ProcessEnvs(EnvPool):
             reaper=self._reaper,
             selector=self._selector,
             restarts=self.restarts,
-            cut_short=CutShort(),
+            cut_short=CutShort(is_limited=episode_source is None),
             episodes=self._episodes,
             infos=infos,
             read=read,
@@ -567,7 +567,8 @@ class SupervisedEnv:
 
     def _note_survived(self, info: Mapping[str, Any]) -> None:
         """Count an exception that the environment has survived, if the info tells of one."""
-        if error := log_survived(self._index, info):
+        error = log_survived(self._index, info)
+        if error and self._context.cut_short.is_limited:
             self._failures.note_failure(ERROR, error)
 
     def _end_episode(

@@ -215,3 +215,16 @@ def test_an_environment_that_survives_its_errors_is_counted_and_limited_by_rate(
     told = [record for record in caplog.records if "cut short" in record.message]
     assert pool.restarts["error"] == len(told) == 30
     assert sum(episode.env_error is not None for episode in episodes) == 30
+
+
+def test_an_evaluation_goes_on_however_many_episodes_are_cut_short(make_pool):
+    """It repeats and reports them; `max_restarts_per_hour` is the default."""
+    pool = make_pool([partial(SurvivingEnv, every=1)], episode_source=lambda row: (row, None))
+    pool.reset()
+    episodes = []
+    for step in play(pool, 10**6):
+        episodes += step.episodes
+        if len(episodes) >= 30:
+            break
+    assert all(episode.env_error == "KeyError: 'wood'" for episode in episodes)
+    assert not pool.restarts["error"]
