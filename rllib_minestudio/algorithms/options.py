@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import textwrap
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -73,33 +74,51 @@ class EnvPoolOptions:
     )
 
 
-# ---------------------------------------------------------------------------------- the option `lr`
-# A number, or RLlib's schedule.
+# ------------------------------------------------------------- options that may change in training
+# `lr`, `kl_coeff` and `entropy_coeff` are numbers, or schedules in RLlib's form.
 
-LearningRate = float | list[list[float]] | list[tuple[float, float]]
-"""A rate, or pairs of an environment step and the rate reached there."""
+Schedule = float | list[list[float]] | list[tuple[float, float]]
+"""A number, or pairs of an environment step and the number reached there."""
 
 _STEPS = Bounds(most=float(EVER))
-_RATES = Bounds(most=1e6)
 
 
-def rate_problems(name: str, lr: Any) -> list[str]:
-    """Check a learning rate: a number, or a schedule [[environment step, rate], ...]."""
-    if not isinstance(lr, list | tuple):
-        return value_problems(name, lr, float, False, _RATES)
+def is_schedule(value: Any) -> bool:
+    """Whether an option changes with the environment steps, rather than being one number."""
+    return isinstance(value, list | tuple)
+
+
+def schedule_problems(name: str, value: Any, *, most: float) -> list[str]:
+    """Check an option that is a number, or a schedule [[environment step, number], ...].
+
+    Args:
+        name: The option's name.
+        value: The number or the schedule.
+        most: Upper bound of all numbers; the lower one is 0.
+
+    Returns:
+        One sentence per problem.
+    """
+    bounds = Bounds(most=most)
+    if not is_schedule(value):
+        return value_problems(name, value, float, False, bounds)
     problems = []
     steps = []
-    for i, pair in enumerate(lr):
+    for i, pair in enumerate(value):
         if not isinstance(pair, list | tuple) or len(pair) != 2:
-            rule = "must be a number, or a schedule: a list of [environment step, rate]"
-            return [broken_rule(name, lr, rule)]
+            rule = "must be a number, or a schedule: a list of [environment step, number]"
+            return [broken_rule(name, value, rule)]
         problems += value_problems(f"{name}[{i}][0]", pair[0], float, False, _STEPS)
-        problems += value_problems(f"{name}[{i}][1]", pair[1], float, False, _RATES)
+        problems += value_problems(f"{name}[{i}][1]", pair[1], float, False, bounds)
         steps.append(pair[0])
     if not problems and (not steps or steps[0] != 0 or steps != sorted(set(steps))):
         rule = "must, if it is a schedule, begin at step 0 and have rising steps"
-        problems.append(broken_rule(name, lr, rule))
+        problems.append(broken_rule(name, value, rule))
     return problems
+
+
+_rate_problems = partial(schedule_problems, most=1e6)
+_coefficient_problems = partial(schedule_problems, most=1e9)
 
 
 # ----------------------------------- the options that MineStudioPPO and MineStudioBC have in common
@@ -130,10 +149,10 @@ class SharedOptions:
         "path ([policies.md](policies.md)); `model` holds its options.",
         check=_class_problems,
     )
-    lr: LearningRate = option(
+    lr: Schedule = option(
         2.0e-5,
         "Learning rate of AdamW: a number, or a schedule [[environment step, rate], ...].",
-        check=rate_problems,
+        check=_rate_problems,
     )
     lr_factors: dict[str, float] = option(
         {},
@@ -245,11 +264,31 @@ class PPOOptions(SharedOptions):
         "from; a checkpoint of the same size, as `weights` of `model`; or null for no KL term.",
         wording="'initial', a checkpoint",
     )
-    kl_coeff: float = option(
-        0.2, "The KL term, KL(pi || prior) in nats, starts with this weight.", most=1e9
+    kl_coeff: Schedule = option(
+        0.2,
+        "The KL term, KL(pi || prior) in nats, starts with this weight; or a schedule "
+        "[[environment step, weight], ...].",
+        check=_coefficient_problems,
     )
     kl_decay: float = option(
-        0.9995, "The weight of the KL term is multiplied by this factor per iteration.", most=1.0
+        0.9995,
+        "The weight of the KL term is multiplied by this factor per iteration, unless `kl_coeff` "
+        "is a schedule or there is a `kl_target`.",
+        most=1.0,
+    )
+    kl_target: float | None = option(
+        None,
+        "The weight of the KL term rises while the KL to the prior is above this many nats per "
+        "step, and falls while it is below; null: it follows `kl_coeff` and `kl_decay`.",
+        least=1e-9,
+        most=1e9,
+    )
+    kl_target_rate: float = option(
+        0.1,
+        "With a `kl_target`, an iteration changes the weight of the KL term by this share of the "
+        "KL's relative error, which counts as at most 0.2.",
+        least=1e-9,
+        most=1.0,
     )
     carry_prior_state: bool = option(
         True,
@@ -274,9 +313,17 @@ class PPOOptions(SharedOptions):
         0.2, "PPO's probability ratio is clipped this far from 1.", least=1e-12
     )
     vf_coeff: float = option(0.5, "The value loss has this weight.", most=1e9)
-    entropy_coeff: float = option(0.0, "The entropy bonus starts with this weight.", most=1e9)
+    entropy_coeff: Schedule = option(
+        0.0,
+        "The entropy bonus starts with this weight; or a schedule "
+        "[[environment step, weight], ...].",
+        check=_coefficient_problems,
+    )
     entropy_decay: float = option(
-        1.0, "The weight of the entropy bonus is multiplied by this factor per iteration.", most=1.0
+        1.0,
+        "The weight of the entropy bonus is multiplied by this factor per iteration, unless "
+        "`entropy_coeff` is a schedule.",
+        most=1.0,
     )
     log_ratio_clamp: float = option(
         50.0, "The log of pi / proximal policy is cut off above this bound.", least=1e-12
@@ -410,7 +457,7 @@ class PPOTraining(PPOOptions, ModelArgument):
 class CloningOptions(SharedOptions):
     """MineStudioBC's own options, and RLlib options for which it has its own default."""
 
-    lr: LearningRate = like(SharedOptions, "lr", default=1.0e-3)
+    lr: Schedule = like(SharedOptions, "lr", default=1.0e-3)
     weight_decay: float = like(SharedOptions, "weight_decay", default=0.01)
 
     window_length: int = option(

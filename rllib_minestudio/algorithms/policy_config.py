@@ -24,7 +24,11 @@ from rllib_minestudio.algorithms.env_runner import (
     suited_env_config,
 )
 from rllib_minestudio.algorithms.options import INITIAL_PRIOR, SharedOptions
-from rllib_minestudio.algorithms.rllib_settings import setting_problems, unknown_key_problems
+from rllib_minestudio.algorithms.rllib_settings import (
+    foreign_model_problems,
+    setting_problems,
+    unknown_key_problems,
+)
 from rllib_minestudio.checkpoints import Checkpoint
 from rllib_minestudio.checkpoints.lookup import pinned
 from rllib_minestudio.env import MineStudioEnv
@@ -190,7 +194,7 @@ def model_problems(
     opened: dict[str, Checkpoint] = {}
     try:
         policy = config.policy_class
-        problems = _disagreement(config)
+        problems = _disagreement(config) + foreign_model_problems(options, policy)
         for name, source in sources.items():
             try:
                 opened[name] = checkpoints.open(source)

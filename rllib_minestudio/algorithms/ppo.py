@@ -36,7 +36,7 @@ from rllib_minestudio.algorithms.learner import (
     MineStudioPPOLearner,
 )
 from rllib_minestudio.algorithms.learner.objective import LossCoefficients, loss_coefficients
-from rllib_minestudio.algorithms.options import PPOOptions, PPOTraining
+from rllib_minestudio.algorithms.options import PPOOptions, PPOTraining, is_schedule
 from rllib_minestudio.algorithms.policy_config import (
     EvaluatedConfig,
     PolicyAlgorithmConfig,
@@ -223,10 +223,43 @@ def _contradictions(config: MineStudioPPOConfig) -> list[str]:
             f"lr_annealing_iterations is {config.lr_annealing_iterations!r}, but lr is the "
             f"schedule {config.lr!r}: give a number as lr, or leave the iterations out."
         )
+    problems += _coefficient_contradictions(config)
     if config.prior is None and config.prior_update_interval:
         problems.append(
             f"prior_update_interval is {config.prior_update_interval} but prior is null: there is "
             "nothing to update; set prior to 'initial', or leave the interval out."
+        )
+    return problems
+
+
+def _coefficient_contradictions(config: MineStudioPPOConfig) -> list[str]:
+    """Return what is said twice, and differently, about the weights of the loss's terms."""
+    problems = []
+    for coeff, decay in (("kl_coeff", "kl_decay"), ("entropy_coeff", "entropy_decay")):
+        schedule, factor = getattr(config, coeff), getattr(config, decay)
+        if is_schedule(schedule) and factor != getattr(PPOOptions, decay):
+            problems.append(
+                f"{decay} is {factor}, but {coeff} is the schedule {schedule}: leave {decay} out, "
+                f"or give a number as {coeff}."
+            )
+    if (target := config.kl_target) is None:
+        return problems
+    told = f"kl_target is {target}, but "
+    if config.prior is None:
+        problems.append(
+            f"{told}prior is null: set prior to 'initial' or a path to weights, or leave the "
+            "target out."
+        )
+    elif is_schedule(config.kl_coeff):
+        problems.append(
+            f"{told}kl_coeff is the schedule {config.kl_coeff}: give the number at which the "
+            "adaptive coefficient starts, or leave the target out."
+        )
+    elif not config.kl_coeff:
+        problems.append(f"{told}kl_coeff is 0, of which every multiple is 0: give it a start.")
+    elif config.kl_decay != PPOOptions.kl_decay:
+        problems.append(
+            f"{told}kl_decay is {config.kl_decay}: leave out one of them, as both change kl_coeff."
         )
     return problems
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.callbacks.callbacks import RLlibCallback
+from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils import force_list
 
@@ -307,6 +308,31 @@ def refused_by_cloning() -> dict[str, str]:
     """Return the settings that MineStudioBC refuses."""
     kept = {*CLONING_HONOURS, *CLONING_SETS}
     return {name: rule for name, rule in REFUSED.items() if name not in kept} | CLONING_REFUSES
+
+
+RLLIBS_MODEL = DefaultModelConfig()
+"""The options of RLlib's own networks, with their defaults."""
+
+
+def foreign_model_problems(options: Mapping[str, Any], policy: type) -> list[str]:
+    """Return, in at most one sentence, which of a model's options are those of RLlib's networks.
+
+    Args:
+        options: The model's options.
+        policy: The policy's class; one of a user's own may have options of the same name.
+    """
+    given = {name: value for name, value in options.items() if hasattr(RLLIBS_MODEL, name)}
+    if not given or not _is_ours(policy):
+        return []
+    changed = [
+        name for name, value in given.items() if not _equal(value, getattr(RLLIBS_MODEL, name))
+    ]
+    return [
+        f"model has {', '.join(changed or given)}, of RLlib's DefaultModelConfig, whose networks "
+        "are not used here: every policy has a memory. For a small network with a GRU use "
+        "training(module_class='ConvGRU', model={'hidden_size': 256}), or write one of your own "
+        "(docs/policies.md)."
+    ]
 
 
 # ------------------------------------------------ refusing settings, and keys that are not settings

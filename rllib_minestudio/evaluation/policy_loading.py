@@ -132,7 +132,7 @@ def evaluation_config(
     if num_gpus is not None:
         chosen.env_runners(num_gpus_per_env_runner=num_gpus)
     # The weights come from the checkpoint; the files that training started from may be gone.
-    chosen.training(model={"weights": None}, prior=None, kl_coeff=0.0)
+    chosen.training(model={"weights": None}, prior=None, kl_coeff=0.0, kl_target=None)
     # Nothing is collected for training, so any number of environments is allowed.
     chosen.training(replay_buffer={"max_fragments": None})
     chosen.validate()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gymnasium as gym
 import pytest
+from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 
 from rllib_minestudio.algorithms import MineStudioBCConfig, MineStudioPPOConfig
 from rllib_minestudio.errors import InvalidOptionsError
@@ -24,6 +25,21 @@ class OtherEnv(gym.Env):
         ({"context_length": True}, r"context_length must be .*; got True\."),
         ({"prior": None}, r"prior is null but kl_coeff"),
         ({"prior": None, "kl_coeff": 0, "prior_update_interval": 2}, r"nothing to update"),
+        ({"kl_coeff": [[5, 0.1], [9, 0]]}, r"kl_coeff must, if it is a schedule, begin at step 0"),
+        (
+            {"entropy_coeff": [[0, 1e10]]},
+            r"entropy_coeff\[0\]\[1\] must be .* between 0 and 1e\+09",
+        ),
+        ({"kl_coeff": [[0, 1.0]], "kl_decay": 0.9}, r"kl_decay is 0.9, but kl_coeff is the sched"),
+        ({"entropy_coeff": [[0, 1.0]], "entropy_decay": 0.9}, r"entropy_decay is 0.9, but entropy"),
+        ({"kl_target": 0}, r"kl_target must be a number, between 1e-09 and 1e\+09; got 0"),
+        ({"kl_target": 0.1, "prior": None, "kl_coeff": 0}, r"kl_target is 0.1, but prior is null"),
+        (
+            {"kl_target": 0.1, "kl_coeff": [[0, 1.0]]},
+            r"kl_target is 0.1, but kl_coeff is the sched",
+        ),
+        ({"kl_target": 0.1, "kl_coeff": 0}, r"kl_coeff is 0, of which every multiple is 0"),
+        ({"kl_target": 0.1, "kl_decay": 0.9}, r"kl_decay is 0.9: leave out one of them"),
         ({"lr_annealing_iterations": 0}, r"must be an integer, at least 1"),
         ({"lr_annealing_iterations": 9, "lr": [[0, 1.0], [9, 0.5]]}, r"give a number as lr"),
         ({"ema_decay": 1}, r"decay of the weight average must be at least 0 and below 1; got 1\."),
@@ -65,6 +81,13 @@ class OtherEnv(gym.Env):
 def test_each_problem_has_its_sentence(make_config, options, message):
     config = make_config(**options)
     with pytest.raises(InvalidOptionsError, match=message):
+        config.validate()
+
+
+@pytest.mark.parametrize("options", [DefaultModelConfig(use_lstm=True), {"use_lstm": True}])
+def test_an_lstm_of_rllibs_is_told_what_to_use_instead(options):
+    config = MineStudioPPOConfig().rl_module(model_config=options)
+    with pytest.raises(InvalidOptionsError, match=r"^model has use_lstm, of RLlib's .*'ConvGRU'"):
         config.validate()
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.learner.training_data import TrainingData
+from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME
 from torch import Tensor
 
 from rllib_minestudio.algorithms.learner.batch import MinibatchStream, TrainingBatch
@@ -25,6 +26,7 @@ from rllib_minestudio.algorithms.learner.gradient_step import GradientStep, Peer
 from rllib_minestudio.algorithms.learner.imitation import build_cloning
 from rllib_minestudio.algorithms.learner.objective import (
     LossCoefficients,
+    adapted,
     annealed,
     loss_coefficients,
     objective,
@@ -38,7 +40,7 @@ from rllib_minestudio.algorithms.learner.training_pass import (
     TrainingPass,
 )
 from rllib_minestudio.algorithms.learner.value_targets import compute_targets, enter_value_targets
-from rllib_minestudio.algorithms.options import LearningRate, PPOOptions
+from rllib_minestudio.algorithms.options import PPOOptions, Schedule
 from rllib_minestudio.algorithms.prior_latents import PriorWeights
 from rllib_minestudio.models.fine_tuning import WeightAverage
 from rllib_minestudio.models.policy import ACTION_DIST, VALUE, RecurrentRLModule
@@ -50,6 +52,8 @@ IS_PUBLISHED = "is_published"
 """Key of a learner's state: whether its weights are those that its version was published with."""
 REWARD_SCALE = "reward_scale"
 """Key of a learner's state, for its `RewardScale`."""
+KL_FACTOR = "kl_factor"
+"""Key of a learner's state, for the factor of an adaptive KL coefficient."""
 
 
 class MineStudioPPOLearner(PolicyLearner):
@@ -92,9 +96,10 @@ class MineStudioPPOLearner(PolicyLearner):
         )
         self._published_version = self._weights_seq_no
         self._is_published = True
+        self._kl_factor = 1.0
         self._coefficients = LossCoefficients(policy=1.0, kl=0.0, entropy=0.0, publish=True)
 
-    def _rate_or_schedule(self) -> LearningRate | None:
+    def _rate_or_schedule(self) -> Schedule | None:
         """Return None if `update` anneals over iterations: RLlib's schedules only know steps."""
         return self.config.lr if self.config.lr_annealing_iterations is None else None
 
@@ -136,7 +141,7 @@ class MineStudioPPOLearner(PolicyLearner):
         self._check_is_built()
         self.before_gradient_based_update(timesteps=timesteps)
         iteration = timesteps[ITERATION]
-        self._follow_schedules(iteration)
+        self._follow_schedules(iteration, timesteps)
         collected = self._collected = IterationMetrics(self._peers)
         with collected.timed("fetch"):
             loaded = self._loader.load(training_data)
@@ -150,6 +155,7 @@ class MineStudioPPOLearner(PolicyLearner):
         if self._is_published:
             self._weights_seq_no += 1
             self._published_version = self._weights_seq_no
+            self._adapt_kl_factor()
         self._update_prior(iteration + 1)
         collected.scalars.update(
             kl_coeff=self._coefficients.kl,
@@ -160,17 +166,29 @@ class MineStudioPPOLearner(PolicyLearner):
         self.after_gradient_based_update(timesteps=timesteps)
         return self.metrics.reduce()
 
-    def _follow_schedules(self, iteration: int) -> None:
+    def _follow_schedules(self, iteration: int, timesteps: dict[str, Any]) -> None:
         """Set the iteration's learning rate, loss coefficients, and learning parameters."""
         config = self.config
         if config.lr_annealing_iterations is not None:
             assert not isinstance(config.lr, list)  # ensured by `validate`
             lr = annealed(config.lr, iteration, config.lr_annealing_iterations)
             self._set_optimizer_lr(self.get_optimizer(DEFAULT_MODULE_ID), lr)
-        self._coefficients = loss_coefficients(iteration, config)
+        self._coefficients = loss_coefficients(
+            iteration,
+            config,
+            env_steps=timesteps.get(NUM_ENV_STEPS_SAMPLED_LIFETIME, 0),
+            kl_factor=self._kl_factor,
+        )
         head_only = config.vf_warmup_head_only and not self._coefficients.publish
         value_head = self.policy.value_head
         self._gradient_step.only = frozenset(value_head.parameters()) if head_only else None
+
+    def _adapt_kl_factor(self) -> None:
+        """Let the KL coefficient of the next iteration follow `kl_target`."""
+        config = self.config
+        if config.kl_target is not None:
+            kl = self._collected.kl_to_prior()
+            self._kl_factor = adapted(self._kl_factor, kl, config.kl_target, config.kl_target_rate)
 
     def _follow_published(self, published_version: int) -> None:
         """Note the version of the weights that env runners act with.
@@ -290,6 +308,7 @@ class MineStudioPPOLearner(PolicyLearner):
         state = super().get_state(components, not_components=not_components, **kwargs)
         state[IS_PUBLISHED] = self._is_published
         state[REWARD_SCALE] = self._rewards.get_state()
+        state[KL_FACTOR] = self._kl_factor
         self._extra_state.add_to(
             state,
             partial(self._check_component, components=components, not_components=not_components),
@@ -309,6 +328,7 @@ class MineStudioPPOLearner(PolicyLearner):
         self._is_published = state.get(IS_PUBLISHED, False)
         if REWARD_SCALE in state:
             self._rewards.set_state(state[REWARD_SCALE])
+        self._kl_factor = state.get(KL_FACTOR, 1.0)
         if self._cloning is not None:
             self._cloning.begin_anew()
         self._extra_state.restore(state)

@@ -26,7 +26,7 @@ from rllib_minestudio.algorithms.learner.gradient_step import (
     restore_optimizers,
     total_norm,
 )
-from rllib_minestudio.algorithms.options import LearningRate
+from rllib_minestudio.algorithms.options import Schedule
 from rllib_minestudio.models.fine_tuning import parameter_groups
 from rllib_minestudio.models.float_precision import advise, set_arithmetic
 from rllib_minestudio.models.policy import RecurrentRLModule
@@ -70,9 +70,9 @@ class PolicyLearner(TorchLearner):
             lr_or_lr_schedule=self._rate_or_schedule(),
         )
 
-    def _rate_or_schedule(self) -> LearningRate | None:
+    def _rate_or_schedule(self) -> Schedule | None:
         """Return the rate or schedule that RLlib is to set; None if it is not to set any."""
-        rate: LearningRate = self.config.lr
+        rate: Schedule = self.config.lr
         return rate
 
     @staticmethod

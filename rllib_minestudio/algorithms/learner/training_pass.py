@@ -408,6 +408,22 @@ class IterationMetrics:
             )
         )
 
+    def kl_to_prior(self) -> float:
+        """Return the mean KL to the prior of all learners' steps whose prior is known.
+
+        Waits for the device.
+
+        Returns:
+            Nats per step; NaN if there is no such step.
+        """
+        names = ("kl_to_prior", "prior_known")
+        if not self._steps["prior_known"]:  # no optimizer step was taken, in any learner
+            return math.nan
+        kl, known = self._peers.total(
+            torch.stack([torch.stack(self._sums[name]).sum() for name in names])
+        )
+        return float(kl / known)
+
     def add_staleness(self, staleness: Sequence[int]) -> None:
         """Add the staleness of each fragment."""
         everywhere = list(chain.from_iterable(self._peers.gather(list(staleness))))

@@ -8,9 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from ray.rllib.core.learner.training_data import TrainingData
+from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME
 
+from rllib_minestudio.algorithms.learner import ITERATION
 from rllib_minestudio.algorithms.learner.batch import MinibatchStream, sequences_of
 from rllib_minestudio.algorithms.learner.forward import evaluate
+from rllib_minestudio.algorithms.learner.objective import adapted
 from rllib_minestudio.errors import NonFiniteLossError, NonFiniteWeightsError
 from tests.algorithms.toy_envs import tiny_model
 from tests.correctness.harness import Harness
@@ -224,6 +228,55 @@ def test_a_strong_kl_term_holds_the_policy_to_the_prior(make_harness):
         distances.append(metrics["kl_to_prior"])
     free, held = distances
     assert held < 0.2 * free
+
+
+@pytest.mark.slow
+def test_an_adaptive_coefficient_brings_the_kl_to_its_target(make_harness, target=0.2):
+    """From a weight that holds it at a tenth of that."""
+    harness = make_harness(kl_coeff=4.0, kl_target=target, kl_target_rate=0.5)
+    found = [harness.iterate()["kl_to_prior"] for _ in range(36)]
+    assert max(found[:6]) < 0.2 * target
+    assert np.mean(found[-20:]) == pytest.approx(target, rel=0.25)
+
+
+def test_the_next_coefficient_follows_from_this_iterations_kl(make_harness):
+    harness = make_harness(kl_coeff=0.5, kl_target=1e-4, kl_target_rate=0.3)
+    factor = 1.0
+    for _ in range(3):
+        metrics = harness.iterate()
+        assert metrics["kl_coeff"] == pytest.approx(0.5 * factor)
+        assert metrics["prior_known"] == pytest.approx(1.0)
+        factor = adapted(factor, metrics["kl_to_prior"], 1e-4, 0.3)
+    assert factor != 1.0
+    restored = make_harness(kl_coeff=0.25, kl_target=1e-4, kl_target_rate=0.3)
+    restored.learner.set_state(harness.learner.get_state())
+    assert restored.iterate()["kl_coeff"] == pytest.approx(0.25 * factor)
+
+
+def test_steps_with_an_unknown_prior_say_nothing_about_the_kl(make_harness):
+    """Half of the fragments were played beside a prior that this learner has not got."""
+    harness = make_harness(kl_coeff=0.5, kl_target=1e-4, fragments_per_minibatch=8)
+    harness.iterate()
+    fragments = harness.runner.sample().fragments[:4] * 2
+    found = []
+    for unknown in (0, 4):
+        again = make_harness(kl_coeff=0.5, kl_target=1e-4, fragments_per_minibatch=8, lr=0.0)
+        again.learner.set_state(harness.learner.get_state())
+        unknown_prior = [replace(f, prior_version=7) for f in fragments[:unknown]]
+        metrics = again.update([*unknown_prior, *fragments[unknown:]])
+        assert metrics["prior_known"] == pytest.approx(1 - unknown / 8)
+        found.append(again.learner._collected.kl_to_prior())
+    assert found[0] == pytest.approx(found[1], rel=1e-4)
+    assert found[0] > 0
+
+
+def test_coefficients_follow_the_environment_steps(make_harness):
+    harness = make_harness(kl_coeff=[[0, 0.4], [100, 0.2]], entropy_coeff=[[0, 0.0], [200, 1.0]])
+    data = TrainingData(episodes=harness.play())
+    timesteps = {ITERATION: 5, NUM_ENV_STEPS_SAMPLED_LIFETIME: 50}
+    metrics = harness.learner.update(training_data=data, timesteps=timesteps)["default_policy"]
+    assert metrics["kl_coeff"].peek() == pytest.approx(0.3)
+    assert metrics["curr_entropy_coeff"].peek() == pytest.approx(0.25)
 
 
 def test_what_a_fragment_that_became_too_stale_holds_does_not_matter(make_harness):
