@@ -30,10 +30,9 @@ from rllib_minestudio.env.env_options import VOXEL
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError, did_you_mean
 from rllib_minestudio.evaluation.agent_runner import TIMEOUT_S, AgentGroup, AgentOrder
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
-from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.parallel import play_episodes
 from rllib_minestudio.evaluation.policy_loading import LoadedPolicy, evaluation_config
-from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings
+from rllib_minestudio.evaluation.request import EpisodeSpec, Played, PlaySettings
 from rllib_minestudio.experiments.evaluate_checkpoint import load_policy_of
 from rllib_minestudio.foundation.agent_names import AGENTS, RANDOM
 from rllib_minestudio.foundation.options import Problems
@@ -73,9 +72,7 @@ class BenchmarkPlayer(Protocol):
             MineStudioError: The player does not fit it.
         """
 
-    def play(
-        self, task: BenchmarkTask, episodes: int, settings: PlaySettings
-    ) -> Iterator[EvaluatedEpisode]:
+    def play(self, task: BenchmarkTask, episodes: int, settings: PlaySettings) -> Iterator[Played]:
         """Play episodes 0 to `episodes` - 1 of a task; yield each as it ends, in any order."""
 
     def close(self) -> None:
@@ -199,9 +196,7 @@ class PolicyPlayer:
         if problems:
             raise InvalidOptionsError(problems)
 
-    def play(
-        self, task: BenchmarkTask, episodes: int, settings: PlaySettings
-    ) -> Iterator[EvaluatedEpisode]:
+    def play(self, task: BenchmarkTask, episodes: int, settings: PlaySettings) -> Iterator[Played]:
         """See `BenchmarkPlayer.play`."""
         weights = self._policy.weights
         if self._workers:
@@ -283,9 +278,7 @@ class AgentPlayer:
                 f"{engine!r}, only policies, agents of your own and {RANDOM!r} play."
             )
 
-    def play(
-        self, task: BenchmarkTask, episodes: int, settings: PlaySettings
-    ) -> Iterator[EvaluatedEpisode]:
+    def play(self, task: BenchmarkTask, episodes: int, settings: PlaySettings) -> Iterator[Played]:
         """See `BenchmarkPlayer.play`."""
         agent = self._agent
         if agent is None:

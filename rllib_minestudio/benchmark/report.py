@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
-from rich.table import Table
 from rich.text import Text
 
 from rllib_minestudio.benchmark.results import (
@@ -31,7 +30,7 @@ from rllib_minestudio.benchmark.task import BenchmarkTask, Suite
 from rllib_minestudio.env.env_options import VOXEL
 from rllib_minestudio.evaluation.report import MAX_EMBEDDED_BYTES, VideoSources
 from rllib_minestudio.evaluation.summary import CONFIDENCE, spread
-from rllib_minestudio.foundation.console import counted, rounded
+from rllib_minestudio.foundation.console import Aligned, counted, rounded
 from rllib_minestudio.foundation.files import write_whole
 
 
@@ -203,78 +202,68 @@ def _duration(seconds: float) -> str:
 # ------------------------------------------------------- results and comparisons as terminal tables
 
 _INTERVAL = f"{CONFIDENCE:.0%} interval"
-_NARROWEST_NAME = 12
-"""Least width of the column of task names, even on a narrow terminal."""
 
 
-def results_table(results: BenchmarkResults) -> Table:
-    """Return a table of played and failed tasks, then totals; the caption counts marked tasks."""
-    table = Table(
-        title=Text(f"{results.suite}   {results.player['name']}   seed {results.seed}"),
-        title_justify="left",
-        caption=Text(_counts(results)),
-        caption_justify="left",
-    )
-    table.add_column("task", overflow="fold")
-    for name in ("solved", "rate", _INTERVAL, "progress", _INTERVAL):
-        table.add_column(name, justify="right", no_wrap=True)
+def results_table(results: BenchmarkResults) -> Aligned:
+    """Return a table of played and failed tasks, then totals, then the counts of all tasks."""
+    rows: list[Sequence[str | Text]] = []
     for task in results.tasks:
         if task.status == PLAYED:
-            table.add_row(*map(Text, _task_cells(task)))
+            rows.append(_task_cells(task))
         elif task.status == FAILED:
-            table.add_row(Text(task.name), Text("failed", style="red"))
+            rows.append((task.name, Text("failed", style="red")))
     if results.total is not None:
-        table.add_section()
         totals = results.categories if len(results.categories) > 1 else {}
-        for name, total in {**totals, "all": results.total}.items():
-            table.add_row(*map(Text, _total_cells(name, total)))
-    return table
-
-
-def items_table(task: TaskResult) -> Table:
-    """Return a table of how often each item was obtained, for a task that counts items."""
-    table = Table(title=Text(f"{task.name}: items"), title_justify="left")
-    table.add_column("item")
-    for name in ("episodes with it", "rate", _INTERVAL, "per episode"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for found in task.items:
-        rate = found.rate
-        cells = (str(rate.num_yes), f"{rate.yes_rate:.1%}", _share(rate.interval))
-        table.add_row(*map(Text, (found.item, *cells, f"{found.mean_count:.2f}")))
-    return table
-
-
-def comparison_table(comparison: BenchmarkComparison) -> Table:
-    """Return a table with one row per task that both played, and a total."""
-    title = f"first: {comparison.first}   second: {comparison.second}   differences: second - first"
-    caption = TESTS
-    if comparison.unpaired:
-        caption = f"not in both: {', '.join(comparison.unpaired)}\n{caption}"
-    table = Table(
-        title=Text(title),
-        title_justify="left",
-        caption=Text(caption),
-        caption_justify="left",
-        pad_edge=False,
+        rows.append(())
+        rows += [_total_cells(name, total) for name, total in totals.items()]
+        rows.append(_total_cells("all", results.total))
+    return Aligned(
+        rows=rows,
+        key="task",
+        numbers=("solved", "rate", _INTERVAL, "progress", _INTERVAL),
+        title=f"{results.suite}   {results.player['name']}   seed {results.seed}",
+        notes=_counts(results),
     )
-    table.add_column("task", overflow="fold", min_width=_NARROWEST_NAME)
-    names = ("first", "second", "rate", _INTERVAL, "p", "progress", _INTERVAL)
-    for name in names:  # intervals may wrap, to leave room for names in 80 columns
-        table.add_column(name, justify="right", no_wrap=name != _INTERVAL)
+
+
+def items_table(task: TaskResult) -> Aligned:
+    """Return a table of how often each item was obtained, for a task that counts items."""
+    rows = [
+        (
+            found.item,
+            str(found.rate.num_yes),
+            f"{found.rate.yes_rate:.1%}",
+            _share(found.rate.interval),
+            f"{found.mean_count:.2f}",
+        )
+        for found in task.items
+    ]
+    numbers = ("episodes with it", "rate", _INTERVAL, "per episode")
+    return Aligned(rows=rows, key="item", numbers=numbers, title=f"{task.name}: items")
+
+
+def comparison_table(comparison: BenchmarkComparison) -> Aligned:
+    """Return a table with one row per task that both played, and a total."""
+    rows = []
     for task in comparison.tasks:
         cells = (f"{task.first_rate:.0%}", f"{task.second_rate:.0%}")
         p = "<.001" if task.p < 0.001 else f"{task.p:.3f}"
-        row = (task.name, *cells, *_difference(task.rate), p, *_progress(task.progress))
-        table.add_row(*map(Text, row))
-    table.add_section()
+        rows.append((task.name, *cells, *_difference(task.rate), p, *_progress(task.progress)))
     count = len(comparison.tasks)
     means = [
         f"{sum(getattr(task, name) for task in comparison.tasks) / count:.0%}"
         for name in ("first_rate", "second_rate")
     ]
     total = (*_difference(comparison.rate), "", *_progress(comparison.progress))
-    table.add_row(*map(Text, (f"all {counted(count, 'task')}", *means, *total)))
-    return table
+    unpaired = f"not in both: {', '.join(comparison.unpaired)}\n" if comparison.unpaired else ""
+    return Aligned(
+        rows=[*rows, (), (f"all {counted(count, 'task')}", *means, *total)],
+        key="task",
+        numbers=("first", "second", "rate", _INTERVAL, "p", "progress", _INTERVAL),
+        title=f"first: {comparison.first}   second: {comparison.second}   "
+        "differences: second - first",
+        notes=unpaired + TESTS,
+    )
 
 
 def _counts(results: BenchmarkResults) -> str:
@@ -336,35 +325,44 @@ ALL = "all"
 """Name of the total row."""
 
 
-def suites_table(suites: Sequence[Suite], engine: str) -> Table:
+def suites_table(suites: Sequence[Suite], engine: str) -> Aligned:
     """Return a table with one row per suite: its tasks, and how many the engine can play."""
-    table = _table("suite", "title", tasks="right", playable="right", solved="right")
-    for suite in suites:
-        table.add_row(*map(Text, (suite.name, suite.title, *_totals(suite.tasks, engine))))
-    return table
+    rows = [(suite.name, *_totals(suite.tasks, engine), suite.title) for suite in suites]
+    return Aligned(rows=rows, key="suite", numbers=_TOTALS, texts=("title",))
 
 
-def tasks_table(listing: Listing, engine: str) -> Table:
+def tasks_table(listing: Listing, engine: str) -> Aligned:
     """Return a table with one row per task: its condition, and whether the engine can play it."""
     suite, tasks = listing
-    table = _table("task", "category", steps="right", success="left", playable="left")
-    table.add_column("solution")
-    table.title, table.title_justify = Text(f"{suite.name}: {suite.title}"), "left"
-    for task in tasks:
-        cells = (task.name, task.category, str(task.time_limit), _condition(task))
-        table.add_row(*map(Text, (*cells, _playable(task, engine), "yes" if task.solution else "")))
-    return table
+    rows = [
+        (
+            task.name,
+            str(task.time_limit),
+            "yes" if task.solution else "",
+            _playable(task, engine),
+            task.category,
+            _condition(task),
+        )
+        for task in tasks
+    ]
+    return Aligned(
+        rows=rows,
+        key="task",
+        numbers=("steps", "solution"),
+        texts=("playable", "category", "success"),
+        title=f"{suite.name}: {suite.title}",
+    )
 
 
-def categories_table(tasks: Sequence[BenchmarkTask], engine: str) -> Table:
+def categories_table(tasks: Sequence[BenchmarkTask], engine: str) -> Aligned:
     """Return a table with one row per category and a total: all tasks, and playable ones."""
-    table = _table("category", tasks="right", playable="right", solved="right")
+    rows: list[Sequence[str]] = []
     for category in sorted({task.category for task in tasks}):
         chosen = [task for task in tasks if task.category == category]
-        table.add_row(*map(Text, (category, *_totals(chosen, engine))))
-    table.add_section()
-    table.add_row(*map(Text, (ALL, *_totals(tasks, engine))))
-    return table
+        rows.append((category, *_totals(chosen, engine)))
+    return Aligned(
+        rows=[*rows, (), (ALL, *_totals(tasks, engine))], key="category", numbers=_TOTALS
+    )
 
 
 def reasons(tasks: Sequence[BenchmarkTask], engine: str) -> list[str]:
@@ -406,13 +404,8 @@ def _task_json(task: BenchmarkTask, engine: str) -> dict[str, Any]:
     }
 
 
-def _table(*columns: str, **justified: Any) -> Table:
-    table = Table()
-    for name in columns:
-        table.add_column(name)
-    for name, justify in justified.items():
-        table.add_column(name, justify=justify)
-    return table
+_TOTALS = ("tasks", "playable", "solved")
+"""Columns of `_totals`."""
 
 
 def _totals(tasks: Sequence[BenchmarkTask], engine: str) -> tuple[str, str, str]:

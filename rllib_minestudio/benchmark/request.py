@@ -78,6 +78,7 @@ class BenchmarkRequest:
         "`env_config.engine=minecraft`.",
     )
     verbose: bool = like(EvaluationRequest, "verbose")
+    quiet: bool = like(EvaluationRequest, "quiet")
 
     def checked(self) -> BenchmarkRequest:
         """Validate the request and return it as carried out; `smoke` sets episodes, steps and envs.

@@ -48,12 +48,19 @@ from rllib_minestudio.errors import InvalidOptionsError, MineStudioError, descri
 from rllib_minestudio.evaluation.episode import OUTCOMES, EvaluatedEpisode
 from rllib_minestudio.evaluation.evaluate import remove_recording
 from rllib_minestudio.evaluation.evaluation_options import SUMMARY_FILE
-from rllib_minestudio.evaluation.request import PlaySettings
+from rllib_minestudio.evaluation.request import PlaySettings, only_episodes
 from rllib_minestudio.evaluation.summary import Summary
 from rllib_minestudio.experiments import ray_session
 from rllib_minestudio.experiments.evaluate_checkpoint import overridden
 from rllib_minestudio.experiments.ray_session import compile_kernels
-from rllib_minestudio.foundation.console import clock, counted, phase, stderr, stdout
+from rllib_minestudio.foundation.console import (
+    clock,
+    counted,
+    episodes_so_far,
+    notices,
+    phase,
+    stderr,
+)
 from rllib_minestudio.foundation.documents import read_document
 from rllib_minestudio.foundation.episode_info import POV
 from rllib_minestudio.foundation.files import SmallFileError, sole_use, write_whole
@@ -175,9 +182,11 @@ def _play(
             recorder=None if request.no_videos else videos.recorder,
             policy=plan.player.identity,
             env_config=planned.env_config,
+            tells_steps=True,
         )
-        for played in plan.player.play(planned.task, request.episodes, settings):
-            episode = videos.note(played)
+        played = plan.player.play(planned.task, request.episodes, settings)
+        for ended in only_episodes(played, progress.note_steps):
+            episode = videos.note(ended)
             episodes.append(episode)
             progress.note(episode)
         files = videos.finish()
@@ -301,7 +310,7 @@ class BenchmarkProgress:
     def __enter__(self) -> None:
         """Start the display."""
         if self._num_done:
-            stdout.print(f"{self._num_done} of {counted(self._num_playable, 'task')} are done")
+            notices.print(f"{self._num_done} of {counted(self._num_playable, 'task')} are done")
         title = f"benchmark {self._plan.suite}, {counted(len(self.left), 'task')}"
         self._phase = phase(title)
         self._show = self._phase.__enter__()
@@ -323,7 +332,7 @@ class BenchmarkProgress:
 
     def begin(self, planned: PlannedTask) -> None:
         """Begin a task."""
-        self._task, self._episodes, self._successes = planned.task, 0, 0
+        self._task, self._episodes, self._successes, self._steps = planned.task, 0, 0, 0
         self._number += 1
         self._tell()
 
@@ -331,6 +340,11 @@ class BenchmarkProgress:
         """Count an episode of the task."""
         self._episodes += 1
         self._successes += episode.counts_as_success
+        self._tell()
+
+    def note_steps(self, steps: int) -> None:
+        """Count environment steps of the task."""
+        self._steps += steps
         self._tell()
 
     def end(self, result: TaskResult) -> None:
@@ -341,7 +355,7 @@ class BenchmarkProgress:
             stderr.print(f"{result.name}: failed: {result.reason}", style="red")
             return
         rate = result.rate
-        stdout.print(
+        notices.print(
             f"{result.name}: {rate.num_yes} of {counted(rate.num_episodes, 'episode')}, "
             f"progress {result.progress:.2f}, {result.seconds:.1f} s"
         )
@@ -351,11 +365,11 @@ class BenchmarkProgress:
         stderr.print(f"warning: {message}", style="yellow")
 
     def _tell(self) -> None:
-        self._show(
-            f"task {self._number} of {self._num_playable}, {self._task.name}: "
-            f"episode {self._episodes} of {self._plan.request.episodes}, "
-            f"{counted(self._successes, 'success')}{self._rest()}"
+        told = episodes_so_far(
+            self._episodes, self._plan.request.episodes, self._successes, self._steps
         )
+        place = f"task {self._number} of {self._num_playable}"
+        self._show(f"{place}, {told}{self._rest()}: {self._task.name}")
 
     def _rest(self) -> str:
         """Return the remaining time at the present pace, in words."""
@@ -364,7 +378,7 @@ class BenchmarkProgress:
         if not done:
             return ""
         seconds = (monotonic() - self._started) * (self._steps_left - done) / done
-        return f", about {clock(seconds)} left"
+        return f", {clock(seconds)} left"
 
 
 @contextmanager

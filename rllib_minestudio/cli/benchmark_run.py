@@ -12,7 +12,7 @@ from rllib_minestudio.benchmark.request import BenchmarkRequest
 from rllib_minestudio.checkpoints.lookup import HELP
 from rllib_minestudio.cli.flags import add_flags, warn_if_deterministic
 from rllib_minestudio.foundation.agent_names import agents_help
-from rllib_minestudio.foundation.console import counted, stderr, stdout
+from rllib_minestudio.foundation.console import counted, print_next, quoted, stderr, stdout
 
 if TYPE_CHECKING:
     from rllib_minestudio.benchmark.results import TaskResult
@@ -74,6 +74,8 @@ def _run(request: BenchmarkRequest) -> int:
         stderr.print(f"error: {task.name} failed: {task.reason}", style="red")
     folder = Path(request.out)
     stdout.print(f"results: {folder / RESULTS_FILE}, {folder / PAGE_FILE}")
+    if not failed:
+        print_next({f"rllib benchmark compare {quoted(folder)} OTHER": "with another run"})
     return 1 if failed or results.total is None else 0
 
 

@@ -6,7 +6,6 @@ import argparse
 import importlib.metadata
 from dataclasses import dataclass
 
-from rich.table import Table
 from rich.text import Text
 
 from rllib_minestudio.cli.flags import add_flags
@@ -42,7 +41,7 @@ class DoctorRequest:
         "The engine that has to work: the embedded one or the real game.",
         choices=("voxel", "minecraft"),
     )
-    json: bool = option(False, "Print JSON instead of a table.")
+    json: bool = option(False, "Print JSON instead of lines.")
 
 
 def add_parser(parser: argparse.ArgumentParser) -> None:
@@ -80,22 +79,23 @@ def _report(diagnoses: list[Diagnosis], needed: set[str]) -> dict[str, object]:
 
 
 def _print(diagnoses: list[Diagnosis], needed: set[str]) -> None:
-    table = Table(title="rllib doctor", title_justify="left")
-    for name in ("", "check", "found", "what to do"):
-        table.add_column(name, overflow="fold")
+    """Print a line per check; what to do stands on a line of its own, to be copied whole."""
+    width = max(len(d.check.name) for d in diagnoses)
     group = diagnoses[0].check.group
     for d in diagnoses:
         if d.check.group != group:
             group = d.check.group
-            table.add_section()
+            stdout.print()
+        is_fatal = is_needed(d.check, needed)
+        state, style = ("missing", "red") if is_fatal else ("no", "yellow")
         if d.health.ok:
-            state = Text("ok", "green")
-        else:
-            is_fatal = is_needed(d.check, needed)
-            state = Text("missing", "red") if is_fatal else Text("no", "yellow")
-        fix = "" if d.health.ok else d.health.fix
-        table.add_row(state, d.check.name, d.health.detail, fix)
-    stdout.print(table)
+            state, style = "ok", "green"
+        stdout.print(
+            Text.assemble((f"{state:<9}", style), f"{d.check.name:<{width}}  {d.health.detail}")
+        )
+        if not d.health.ok and d.health.fix:
+            stdout.print(f"{'':<9}{'':<{width}}  {d.health.fix}")
+    stdout.print()
     if any(is_needed(d.check, needed) and not d.health.ok for d in diagnoses):
         stdout.print("Something that is needed does not work; see above.")
     else:

@@ -12,6 +12,7 @@ from types import ModuleType
 from rllib_minestudio.cli import (
     benchmark_command,
     checkpoint_command,
+    completion,
     convert,
     doctor_command,
     engine_command,
@@ -24,7 +25,7 @@ from rllib_minestudio.cli import (
 )
 from rllib_minestudio.cli.flags import Parser, request_from
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
-from rllib_minestudio.foundation.console import stderr
+from rllib_minestudio.foundation.console import notices, stderr
 
 BAD_INPUT = 2
 """Exit status for errors that the user can fix, as in argparse."""
@@ -66,6 +67,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = Parser("rllib", description=DESCRIPTION, formatter_class=keep_lines)
     version = f"rllib-minestudio {importlib.metadata.version('rllib-minestudio')}"
     parser.add_argument("--version", action="version", version=version)
+    completion.add_flag(parser)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (line, module) in COMMANDS.items():
         module.add_parser(
@@ -91,7 +93,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
     parsed = build_parser().parse_args(words or ["--help"])
     try:
-        status: int = parsed.run(request_from(parsed))
+        request = request_from(parsed)
+        notices.quiet = getattr(request, "quiet", False)
+        status: int = parsed.run(request)
         sys.stdout.flush()  # while a full disk can still be reported
         return status
     except KeyboardInterrupt:

@@ -34,7 +34,13 @@ from rllib_minestudio.evaluation.env_runner import evaluated
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.evaluation_env import EvaluationEnv, make_evaluation_env
 from rllib_minestudio.evaluation.parallel import play_on_actors
-from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings, agent_seed
+from rllib_minestudio.evaluation.request import (
+    EpisodeSpec,
+    Played,
+    PlaySettings,
+    StepCount,
+    agent_seed,
+)
 from rllib_minestudio.foundation.episode_info import POV
 from rllib_minestudio.foundation.failure_budget import FailureBudget
 from rllib_minestudio.foundation.observations import IMAGE
@@ -107,7 +113,7 @@ class AgentRunner:
 
     def play(
         self, specs: Sequence[EpisodeSpec], settings: PlaySettings, order: AgentOrder
-    ) -> Iterator[EvaluatedEpisode]:
+    ) -> Iterator[Played]:
         """Play episodes, and yield each as it ends.
 
         An episode whose environment or agent fails is repeated, up to `settings.max_attempts`
@@ -141,6 +147,7 @@ class AgentRunner:
         self._failures = FailureBudget("the agent", AgentError, max_in_a_row=order.failures - 1)
         self._gave_up = ""
         self._slots = self._slots or [_Slot()]
+        count = StepCount(settings)
         with self._watch():
             while self._waiting or any(slot.spec is not None for slot in self._slots):
                 for slot in self._slots:
@@ -150,6 +157,9 @@ class AgentRunner:
                 for episode in self._step(playing) if playing else ():
                     self._watch.rest()
                     yield episode
+                for told in count.add(len(playing)):
+                    self._watch.rest()
+                    yield told
 
     def close(self) -> None:
         """Close the environments; the next episode builds new ones."""
@@ -307,9 +317,7 @@ class AgentGroup:
         self._local: AgentRunner | None = None
         self._actors: dict[int, Any] = {}
 
-    def play(
-        self, episodes: int, settings: PlaySettings, order: AgentOrder
-    ) -> Iterator[EvaluatedEpisode]:
+    def play(self, episodes: int, settings: PlaySettings, order: AgentOrder) -> Iterator[Played]:
         """Play episodes 0 to `episodes` - 1 and yield each as it ends, in no particular order.
 
         Raises:

@@ -23,7 +23,14 @@ from rllib_minestudio.env.recorder import RECORDING, RECORDING_ERROR
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.evaluation_env import EVALUATION, make_evaluation_env
 from rllib_minestudio.evaluation.reference_policy import ReferencePolicy
-from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings, action_numbers
+from rllib_minestudio.evaluation.request import (
+    EpisodeSpec,
+    Played,
+    PlaySettings,
+    StepCount,
+    action_numbers,
+    only_episodes,
+)
 from rllib_minestudio.foundation.observations import nested
 from rllib_minestudio.models.policy import RecurrentRLModule
 
@@ -78,7 +85,7 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
         settings: PlaySettings,
         weights: Any = None,
         prior: Any = None,
-    ) -> Iterator[EvaluatedEpisode]:
+    ) -> Iterator[Played]:
         """Play episodes, and yield each as it ends.
 
         Args:
@@ -93,7 +100,7 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
             EnvPoolError: An environment failed more often than `env_pool` allows.
         """
         acting = self._begin(specs, settings, weights, prior)
-        unresolved = len(specs)
+        unresolved, count = len(specs), StepCount(settings)
         self.env.reset()
         while unresolved:
             step = self.env.recv(self._min_ready)
@@ -109,6 +116,7 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
             if ready:
                 action = acting.act(ready, self._uniform(ready))
                 self.env.send(np.array(ready, np.int64), action)
+            yield from count.add(len(ready))
 
     def _begin(
         self, specs: Sequence[EpisodeSpec], settings: PlaySettings, weights: Any, prior: Any
@@ -153,7 +161,8 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
         explore = self.config.explore if explore is None else explore
         settings = PlaySettings(seed=self.config.seed or 0, deterministic=not explore)
         specs = [EpisodeSpec(first + i) for i in range(count)]
-        episodes = sorted(self.play(specs, settings), key=lambda episode: episode.index)
+        played = only_episodes(self.play(specs, settings))
+        episodes = sorted(played, key=lambda episode: episode.index)
         for episode in episodes:
             if episode.error is None:
                 self._log_episode_metrics(

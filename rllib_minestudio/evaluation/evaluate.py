@@ -20,6 +20,7 @@ from rllib_minestudio.evaluation.agent_runner import AgentGroup, AgentOrder
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
 from rllib_minestudio.evaluation.parallel import play_episodes
+from rllib_minestudio.evaluation.request import only_episodes
 from rllib_minestudio.evaluation.summary import Summary
 from rllib_minestudio.foundation.values import digest, plain
 from rllib_minestudio.recordings.minestudio_formats import files_of
@@ -44,6 +45,7 @@ def evaluate(
     policy: Mapping[str, Any] | None = None,
     config: Mapping[str, Any] | None = None,
     on_episode: OnEpisode | None = None,
+    on_steps: Callable[[int], None] | None = None,
 ) -> Summary:
     """Play all episodes and summarise them.
 
@@ -57,6 +59,7 @@ def evaluate(
         policy: Description of the policy for the summary.
         config: Description of the environment for the summary; see `environment_identity`.
         on_episode: Called with each episode as it ends.
+        on_steps: Called about every second with the steps played since its last call.
 
     Raises:
         EnvRunnersLostError: No env runner is left.
@@ -64,12 +67,13 @@ def evaluate(
     """
     started = time.perf_counter()
     identity = {**(policy or {}), "deterministic": options.deterministic}
-    settings = options.settings(identity)
+    settings = replace(options.settings(identity), tells_steps=on_steps is not None)
     if isinstance(group, AgentGroup):
         assert agent is not None
-        episodes = group.play(options.episodes, replace(settings, env_config=env_config), agent)
+        played = group.play(options.episodes, replace(settings, env_config=env_config), agent)
     else:
-        episodes = play_episodes(group, options.episodes, settings, weights, prior)
+        played = play_episodes(group, options.episodes, settings, weights, prior)
+    episodes = only_episodes(played, on_steps)
     condition = options.condition
     if condition is not None:
         episodes = condition.filter(episodes)

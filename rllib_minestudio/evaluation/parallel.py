@@ -16,7 +16,7 @@ from ray.rllib.env.env_runner_group import EnvRunnerGroup
 from rllib_minestudio.algorithms.env_pool.base import DEFAULT_TASK
 from rllib_minestudio.errors import EnvRunnersLostError, MineStudioError
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
-from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings
+from rllib_minestudio.evaluation.request import EpisodeSpec, Played, PlaySettings, StepsPlayed
 
 RECOVERY_SECONDS = 300.0
 """How long Ray may take to restart an env runner before the evaluation goes on without it."""
@@ -31,7 +31,7 @@ def play_episodes(
     settings: PlaySettings,
     weights: Any = None,
     prior: Any = None,
-) -> Iterator[EvaluatedEpisode]:
+) -> Iterator[Played]:
     """Play episodes 0 to `count` - 1 and yield each as it ends, in no particular order.
 
     All episodes are played to their end, so short ones are not overrepresented. The episodes that
@@ -59,7 +59,7 @@ def play_episodes(
 
 def play_on_actors(
     actors: Mapping[int, Any], specs: Sequence[EpisodeSpec], settings: PlaySettings, *shared: Any
-) -> Iterator[EvaluatedEpisode]:
+) -> Iterator[Played]:
     """Play episodes on actors and yield each as it ends; see `play_episodes`.
 
     Args:
@@ -106,7 +106,7 @@ class _RemoteRunners:
         self._streams: dict[Any, _Stream] = {}
         self._waiting: list[EpisodeSpec] = []
 
-    def play(self, specs: Sequence[EpisodeSpec]) -> Iterator[EvaluatedEpisode]:
+    def play(self, specs: Sequence[EpisodeSpec]) -> Iterator[Played]:
         for position, worker in enumerate(self._actors):
             self._start(worker, specs[position :: len(self._actors)])
         while self._streams:
@@ -133,10 +133,10 @@ class _RemoteRunners:
 
     def _advance(
         self, generator: Any, stream: _Stream, specs: dict[int, EpisodeSpec]
-    ) -> Iterator[EvaluatedEpisode]:
-        """Yield the next episode of a stream, or handle its end."""
+    ) -> Iterator[Played]:
+        """Yield the next episode or message of a stream, or handle its end."""
         try:
-            episode = ray.get(next(generator))
+            played = ray.get(next(generator))
         except StopIteration:
             del self._streams[generator]
             waiting, self._waiting = self._waiting, []
@@ -155,8 +155,9 @@ class _RemoteRunners:
             self._await(stream.worker, time.monotonic() + RECOVERY_SECONDS)
             yield from self._lost(specs.values())
         else:
-            del specs[episode.index]
-            yield episode
+            if not isinstance(played, StepsPlayed):
+                del specs[played.index]
+            yield played
 
     def _await(self, worker: int, deadline: float) -> None:
         """Ping an env runner that died; the answer is awaited together with the streams."""

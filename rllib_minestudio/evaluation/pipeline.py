@@ -42,6 +42,7 @@ from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
 from rllib_minestudio.evaluation.filters import EpisodeFilter
 from rllib_minestudio.evaluation.parallel import play_episodes
 from rllib_minestudio.evaluation.policy_loading import evaluation_config, load_policy
+from rllib_minestudio.evaluation.request import only_episodes
 from rllib_minestudio.evaluation.summary import Summary
 from rllib_minestudio.foundation.options import Problems, is_integer, is_number
 
@@ -211,7 +212,8 @@ class _Policy:
         group = EnvRunnerGroup(config=self._config, local_env_runner=False)
         try:
             settings = options.settings(policy)
-            yield from play_episodes(group, options.episodes, settings, self._policy.weights)
+            played = play_episodes(group, options.episodes, settings, self._policy.weights)
+            yield from only_episodes(played)
         finally:
             group.stop()
 
@@ -244,7 +246,7 @@ class _Agent:
         """Play all episodes."""
         settings = replace(options.settings(policy), env_config=self._env_config)
         try:
-            yield from self._group.play(options.episodes, settings, self._order)
+            yield from only_episodes(self._group.play(options.episodes, settings, self._order))
         finally:
             self._group.stop()
 

@@ -7,7 +7,7 @@ import io
 import json
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
@@ -22,8 +22,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure  # unlike pyplot, needs no display and keeps no state
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
-from rich.table import Table
-from rich.text import Text
 
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.summary import (
@@ -34,6 +32,7 @@ from rllib_minestudio.evaluation.summary import (
     paired_returns,
     spread,
 )
+from rllib_minestudio.foundation.console import Aligned
 from rllib_minestudio.foundation.files import whole_file, write_whole
 from rllib_minestudio.recordings.layout import VIDEO_FILE
 
@@ -230,18 +229,14 @@ def _svg(figure: Figure, axes: matplotlib.axes.Axes) -> str:
 COLUMNS = ("episodes", "successes", "rate", f"{CONFIDENCE:.0%} interval")
 
 
-def summary_table(summary: Summary) -> Table:
+def summary_table(summary: Summary) -> Aligned:
     """Return a table with one row per task, and a total row if there are several."""
-    caption = None
+    notes = ""
     if summary.repeated_attempts:
-        caption = f"environments failed; attempts repeated: {summary.repeated_attempts}"
-    table = Table(title=Text(_title(summary)), title_justify="left", caption=caption)
-    table.add_column("task")
-    for name in (*COLUMNS, "return", "length"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in task_rows(summary):
-        table.add_row(*map(Text, row))
-    return table
+        notes = f"environments failed; attempts repeated: {summary.repeated_attempts}"
+    columns = (*COLUMNS, "return", "steps")
+    rows = task_rows(summary)
+    return Aligned(rows=rows, key="task", numbers=columns, title=_title(summary), notes=notes)
 
 
 def task_rows(summary: Summary) -> list[tuple[str, ...]]:
@@ -260,17 +255,17 @@ def task_rows(summary: Summary) -> list[tuple[str, ...]]:
     ]
 
 
-def comparison_table(new: Summary, old: Summary, comparison: PairedComparison) -> Table:
-    """Return a table with one row per evaluation, and the paired tests' results as caption."""
-    table = Table(title="comparison", title_justify="left", caption=Text(comparison.verdict))
-    table.caption_justify = "left"
-    table.add_column("")
-    table.add_column("policy")
-    for name in (*COLUMNS, "return"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in comparison_rows(new, old):
-        table.add_row(*map(Text, row))
-    return table
+def comparison_table(new: Summary, old: Summary, comparison: PairedComparison) -> Aligned:
+    """Return a table with one row per evaluation, and the paired tests' results below."""
+    rows = [(label, *numbers, policy) for label, policy, *numbers in comparison_rows(new, old)]
+    return Aligned(
+        rows=rows,
+        key="",
+        numbers=(*COLUMNS, "return"),
+        texts=("policy",),
+        title="comparison",
+        notes=comparison.verdict,
+    )
 
 
 def comparison_rows(new: Summary, old: Summary) -> list[tuple[str, ...]]:
@@ -300,11 +295,20 @@ def rate_cells(rate: Rate, known: bool) -> tuple[str, str, str, str]:
 
 
 def policy_name(summary: Summary) -> str:
-    """Return a short name of the policy: the last two parts of a checkpoint's path."""
-    checkpoint = summary.policy.get("checkpoint")
+    """Return a short name of the policy that was evaluated."""
+    return short_name(summary.policy)
+
+
+def short_name(policy: Mapping[str, Any]) -> str:
+    """Return a short name of a policy: the last two parts of a checkpoint's path.
+
+    Args:
+        policy: Its identity.
+    """
+    checkpoint = policy.get("checkpoint")
     if checkpoint:
         return "/".join(Path(checkpoint).parts[-2:])
-    return str(summary.policy.get("name") or "policy")
+    return str(policy.get("name") or "policy")
 
 
 def _mean_and_deviation(values: Sequence[float]) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from rllib_minestudio.evaluation.episode import LARGEST_SEED
+from rllib_minestudio.evaluation.episode import LARGEST_SEED, EvaluatedEpisode
 from rllib_minestudio.recordings.layout import recording_name
 
 
@@ -42,6 +43,8 @@ class PlaySettings:
         policy: Description of the policy for recordings.
         env_config: Options of the environments, which are rebuilt if theirs differ; None takes
             those of the env runner's config.
+        tells_steps: Whether those who play also yield `StepsPlayed`, about every second, among the
+            episodes: one may take minutes.
     """
 
     seed: int = 0
@@ -51,6 +54,7 @@ class PlaySettings:
     recorder: Mapping[str, Any] | None = None
     policy: Mapping[str, Any] | None = None
     env_config: Mapping[str, Any] | None = None
+    tells_steps: bool = False
 
     def reset_options(self, spec: EpisodeSpec) -> dict[str, Any]:
         """Return the `options` of the reset that begins an episode, as plain Python data."""
@@ -69,6 +73,52 @@ class PlaySettings:
     def world_seed(self, spec: EpisodeSpec) -> int:
         """Return the seed of an episode's reset."""
         return world_seed(self.seed, spec.index)
+
+
+# --------------------------------------------------------------------- progress within the episodes
+
+SECONDS_BETWEEN_TOLD_STEPS = 1.0
+
+
+@dataclass(frozen=True)
+class StepsPlayed:
+    """A message between two episodes: the steps that were played since the last such message."""
+
+    steps: int
+
+
+Played = EvaluatedEpisode | StepsPlayed
+
+
+class StepCount:
+    """Counts steps, and tells them from time to time, if that is asked for.
+
+    Args:
+        settings: How episodes are played.
+    """
+
+    def __init__(self, settings: PlaySettings) -> None:
+        self._is_wanted = settings.tells_steps
+        self._steps, self._told_at = 0, time.monotonic()
+
+    def add(self, steps: int) -> Iterator[StepsPlayed]:
+        """Count steps, and yield what has been played if it is time."""
+        self._steps += steps
+        now = time.monotonic()
+        if self._is_wanted and now - self._told_at >= SECONDS_BETWEEN_TOLD_STEPS:
+            yield StepsPlayed(self._steps)
+            self._steps, self._told_at = 0, now
+
+
+def only_episodes(
+    played: Iterable[Played], on_steps: Callable[[int], None] | None = None
+) -> Iterator[EvaluatedEpisode]:
+    """Yield the episodes; call `on_steps` with the number of steps in each message."""
+    for one in played:
+        if not isinstance(one, StepsPlayed):
+            yield one
+        elif on_steps is not None:
+            on_steps(one.steps)
 
 
 # ------------------------------------------------------------------------------ seeds of an episode

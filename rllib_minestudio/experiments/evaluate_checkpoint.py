@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio.checkpoints.lookup import EXPERIMENT_SUFFIXES
@@ -17,7 +18,16 @@ from rllib_minestudio.evaluation.evaluation_options import (
     EvaluationOptions,
 )
 from rllib_minestudio.experiments.experiment_file import load_experiments, make_importable
-from rllib_minestudio.foundation.console import counted, phase, stderr, stdout
+from rllib_minestudio.foundation.console import (
+    clock,
+    counted,
+    episodes_so_far,
+    phase,
+    print_next,
+    quoted,
+    stderr,
+    stdout,
+)
 from rllib_minestudio.foundation.files import require_room, sole_use
 from rllib_minestudio.foundation.options import Flag, like, option, option_group
 from rllib_minestudio.foundation.recording_options import AUTO, RecordingForm
@@ -28,6 +38,7 @@ if TYPE_CHECKING:
 
     from rllib_minestudio.algorithms import MineStudioPPOConfig
     from rllib_minestudio.evaluation.agent_runner import AgentGroup
+    from rllib_minestudio.evaluation.episode import EvaluatedEpisode
     from rllib_minestudio.evaluation.policy_loading import LoadedPolicy
     from rllib_minestudio.evaluation.summary import PairedComparison, Summary
 
@@ -97,6 +108,7 @@ class EvaluationRequest:
         "own runs saved needs no flag.",
     )
     verbose: bool = option(False, "Show what Ray and its workers print.")
+    quiet: bool = option(False, "Print results, warnings and errors only.")
 
 
 def evaluate_checkpoint(request: EvaluationRequest) -> int:
@@ -363,29 +375,56 @@ def _evaluate(player: _Policy | _Agent, options: EvaluationOptions, prior: Any) 
     """Evaluate a player, showing progress."""
     from rllib_minestudio.evaluation.evaluate import environment_identity
     from rllib_minestudio.evaluation.evaluate import evaluate as evaluate_policy
+    from rllib_minestudio.evaluation.report import short_name
 
     group = player.start()
-    done, successes = 0, 0
     try:
-        title = f"evaluating {player.identity['checkpoint']}"
-        with phase(f"{title} (at most {options.max_steps:,} steps an episode)") as show:
-
-            def note(episode: Any) -> None:
-                nonlocal done, successes
-                done += 1
-                successes += episode.counts_as_success
-                show(f"episode {done} of {options.episodes}, {counted(successes, 'success')}")
-
+        limit = f"at most {counted(options.max_steps, 'step')} each"
+        with phase(f"evaluating {short_name(player.identity)}, {limit}") as show:
+            shown = _Progress(show, options.episodes)
             return evaluate_policy(
                 group,
                 options,
                 policy=player.identity,
                 config=environment_identity(player.config, options),
-                on_episode=note,
+                on_episode=shown.note,
+                on_steps=shown.note_steps,
                 **player.arguments(prior),
             )
     finally:
         group.stop()
+
+
+class _Progress:
+    """Shows how many episodes and steps have been played, and how long the rest will take.
+
+    Args:
+        show: Shows a message.
+        total: The number of episodes.
+    """
+
+    def __init__(self, show: Callable[[str], None], total: int) -> None:
+        self._show, self._total = show, total
+        self._done, self._successes, self._steps = 0, 0, 0
+        self._started = monotonic()
+
+    def note(self, episode: EvaluatedEpisode) -> None:
+        """Count an episode that has ended."""
+        self._done += 1
+        self._successes += episode.counts_as_success
+        self._tell()
+
+    def note_steps(self, steps: int) -> None:
+        """Count environment steps."""
+        self._steps += steps
+        self._tell()
+
+    def _tell(self) -> None:
+        told = episodes_so_far(self._done, self._total, self._successes, self._steps)
+        if self._done:
+            seconds = (monotonic() - self._started) * (self._total / self._done - 1.0)
+            told += f", {clock(seconds)} left"
+        self._show(told)
 
 
 def _report(
@@ -401,6 +440,9 @@ def _report(
         if compared is not None:
             compared[1].save(folder / "comparison.json")
         stdout.print(f"summary: {folder / SUMMARY_FILE}, {folder / PAGE_FILE}")
+        if compared is None and not problems:
+            command = f"rllib evaluate CHECKPOINT --compare {quoted(folder)}"
+            print_next({command: "another checkpoint in the same worlds"})
     except OSError as error:
         problems.append(f"The page could not be saved: {error}")
     recorded = sum(episode.recording is not None for episode in summary.episodes)

@@ -54,6 +54,7 @@ class PlayRequest:
     )
     out: str = option("plays", "Where recordings go, numbered on from those there.", Flag("DIR"))
     trust: bool = like(EvaluationRequest, "trust")
+    quiet: bool = like(EvaluationRequest, "quiet")
     overrides: tuple[str, ...] = option(
         (),
         "Set an option below the task's `config`; repeatable, as in `rllib train file`.",

@@ -20,6 +20,7 @@ from rllib_minestudio.experiments.summary import read_history
 from rllib_minestudio.foundation.console import (
     SECONDS_BETWEEN_MESSAGES,
     clock,
+    notices,
     rounded,
     short,
     stdout,
@@ -34,21 +35,19 @@ SECONDS_BETWEEN_LOOKS = 1.0
 MOST_WATCHED = 16
 """Most trials that are polled each time."""
 
-COLUMNS = (
-    ("return", "env_runners/episode_return_mean", "{:.2f}"),
-    ("kl", "learners/default_policy/kl_to_prior", "{:.3f}"),
-    ("entropy", "learners/default_policy/entropy", "{:.2f}"),
-    ("staleness", "replay_buffer/staleness_mean", "{:.1f}"),
-    ("learner busy", "busy_fraction/learner", "{:.0%}"),
-)
-"""(label, metric, format); a metric that a result lacks is shown as "-"."""
+LINES_BETWEEN_HEADERS = 20
 
-CLONING_COLUMNS = (
-    ("return", "env_runners/episode_return_mean", "{:.2f}"),
-    ("loss", "learners/default_policy/loss", "{:.3f}"),
-    ("validation loss", "learners/default_policy/validation_loss", "{:.3f}"),
+KL = "learners/default_policy/kl_to_prior"
+LOSS = "learners/default_policy/loss"
+COLUMNS = (
+    ("return", "env_runners/episode_return_mean", "{:.2f}", 8),
+    ("kl", KL, "{:.3f}", 7),
+    ("entropy", "learners/default_policy/entropy", "{:.2f}", 8),
+    ("loss", LOSS, "{:.3f}", 8),
+    ("held-out", "learners/default_policy/validation_loss", "{:.3f}", 9),
 )
-"""The same for behaviour cloning, which is recognised by the loss of the buttons."""
+"""(label, metric, format, width). A line has those that its first result has: there is no KL
+without a prior, and only cloning has the losses. A metric that is missing later is shown as "-"."""
 
 
 def fraction_done(result: Mapping[str, Any], stop: Mapping[str, float]) -> float:
@@ -70,22 +69,51 @@ def seconds_left(result: Mapping[str, Any], stop: Mapping[str, float]) -> float 
     return elapsed * (1.0 - done) / done if done > 0 and elapsed > 0 else None
 
 
-def progress_line(
-    result: Mapping[str, Any], stop: Mapping[str, float], steps_per_second: float | None
-) -> str:
-    """Format an iteration's metrics as one line."""
-    cells = [
-        f"iteration {int(metric(result, 'training_iteration') or 0):4d}",
-        f"{int(metric(result, ENV_STEPS) or 0):,} steps",
-        "- steps/s" if steps_per_second is None else f"{steps_per_second:,.0f} steps/s",
-    ]
-    clones = metric(result, "learners/default_policy/buttons") is not None
-    for name, path, layout in CLONING_COLUMNS if clones else COLUMNS:
-        value = metric(result, path)
-        cells.append(f"{name} {'-' if value is None else rounded(value, layout)}")
-    elapsed, left = metric(result, TOTAL_SECONDS) or 0.0, seconds_left(result, stop)
-    cells.append(clock(elapsed) + (f", {clock(left)} left" if left is not None else ""))
-    return "  ".join(cells)
+class Lines:
+    """The lines about a run's iterations, in columns below a header.
+
+    Args:
+        stop: The criteria that end a trial.
+        random_return: The random policy's mean return; None if it is not known.
+    """
+
+    def __init__(self, stop: Mapping[str, float], random_return: float | None) -> None:
+        self._stop = stop
+        self._random = random_return
+        self._columns: list[tuple[str, str, str, int]] = []
+
+    def header(self, result: Mapping[str, Any]) -> str:
+        """Return the line of labels for the columns that a result has."""
+        self._columns = [
+            column
+            for column in COLUMNS
+            if column[0] == "return" or metric(result, column[1]) is not None
+        ]
+        cells = [f"{'iter':>5}", f"{'steps':>11}", f"{'steps/s':>8}"]
+        for label, _, _, width in self._columns:
+            cells.append(f"{label:>{width}}")
+            if label == "return" and self._random is not None:
+                cells.append(f"{'random':>7}")
+        return "".join([*cells, f"{'time':>8}", f"{'left':>8}"])
+
+    def line(self, result: Mapping[str, Any], steps_per_second: float | None) -> str:
+        """Return the line of an iteration; `header` has to be called before.
+
+        Args:
+            result: Tune's result of the iteration.
+            steps_per_second: Environment steps per second of training time; None if unknown.
+        """
+        pace = "-" if steps_per_second is None else f"{steps_per_second:,.0f}"
+        steps = int(metric(result, ENV_STEPS) or 0)
+        cells = [f"{int(metric(result, ITERATION) or 0):>5}", f"{steps:>11,}", f"{pace:>8}"]
+        for label, path, layout, width in self._columns:
+            value = metric(result, path)
+            cells.append(f"{'-' if value is None else rounded(value, layout):>{width}}")
+            if label == "return" and self._random is not None:
+                cells.append(f"{self._random:>7.2f}")
+        elapsed, left = metric(result, TOTAL_SECONDS) or 0.0, seconds_left(result, self._stop)
+        cells.append(f"{clock(elapsed):>8}{'-' if left is None else clock(left):>8}")
+        return "".join(cells)
 
 
 def evaluation_line(result: Mapping[str, Any]) -> str | None:
@@ -98,11 +126,11 @@ def evaluation_line(result: Mapping[str, Any]) -> str | None:
     if episodes is None or mean is None:
         return None
     number = int(metric(result, ITERATION) or 0)
-    line = f"iteration {number:4d}  evaluated: {episodes:.0f} episodes  return {mean:.2f}"
+    line = f"{number:>5}  evaluated {episodes:.0f} episodes: return {mean:.2f}"
     rate, low, high = map(found, ("success_rate", "success_rate_low", "success_rate_high"))
     if rate is None or low is None or high is None:
         return line
-    return f"{line}  success {rate:.0%} ({low:.0%} to {high:.0%})"
+    return f"{line}, success {rate:.0%} ({low:.0%} to {high:.0%})"
 
 
 def within_iteration(trial: Any, doing: str, seconds: float) -> str:
@@ -114,7 +142,7 @@ def within_iteration(trial: Any, doing: str, seconds: float) -> str:
         seconds: Seconds since its last result, or since its start.
     """
     number = int(metric(trial.last_result or {}, ITERATION) or 0) + 1
-    return f"iteration {number:4d}  {doing}  {clock(seconds)}"
+    return f"{number:>5}  {doing}, for {clock(seconds)}"
 
 
 def trial_label(trial: Any, searched: Sequence[tuple[Any, ...]]) -> str:
@@ -139,10 +167,22 @@ class TrainingProgress(tune.Callback):
     live display is created when training starts and is not part of its state.
     """
 
-    def __init__(self, stop: Mapping[str, float], searched: list[tuple[Any, ...]]) -> None:
-        """Take the stop criteria, and the paths of the searched settings."""
+    def __init__(
+        self,
+        stop: Mapping[str, float],
+        searched: list[tuple[Any, ...]],
+        random_return: float | None = None,
+    ) -> None:
+        """Set what the lines show.
+
+        Args:
+            stop: The criteria that end a trial.
+            searched: Paths of the searched settings.
+            random_return: The random policy's mean return; None if it is not known.
+        """
         self._stop = dict(stop)
         self._searched = list(searched)
+        self._random_return = random_return
         self._forget()
 
     def _forget(self) -> None:
@@ -154,21 +194,26 @@ class TrainingProgress(tune.Callback):
         self._evaluations: dict[str, float | None] = {}
         self._warned: dict[str, int] = {}
         self._last_line = self._last_look = -math.inf
+        self._lines, self._until_header = Lines(self._stop, self._random_return), 0
 
     def __getstate__(self) -> dict[str, Any]:
         """Return only what describes the experiment."""
-        return {"stop": self._stop, "searched": self._searched}
+        return {
+            "stop": self._stop,
+            "searched": self._searched,
+            "random_return": self._random_return,
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Start again with the described experiment."""
-        self.__init__(state["stop"], state["searched"])  # type: ignore[misc]
+        self.__init__(**state)  # type: ignore[misc]
 
     def setup(self, **info: Any) -> None:
         """Open the live display on a terminal; Tune calls this before the first trial."""
-        if stdout.is_terminal:
+        if notices.is_terminal and not notices.quiet:
             label = TextColumn("{task.description}", markup=False)
             self._bars = Progress(
-                label, BarColumn(), TimeElapsedColumn(), console=stdout, transient=True
+                label, BarColumn(), TimeElapsedColumn(), console=notices, transient=True
             )
             self._bars.start()
 
@@ -199,7 +244,8 @@ class TrainingProgress(tune.Callback):
         for process, number, text in warnings_of(key_of_trial(trial)):
             if number > self._warned.get(process, 0):
                 self._warned[process] = number
-                self._print(trial, f"warning: {text}", style="yellow")
+                label = trial_label(trial, self._searched)
+                stdout.print(f"{label} warning: {text}".strip(), style="yellow")
 
     def _tell_within(self, trial: Any, text: str, seconds: float) -> None:
         """Show a trial's activity on its bar, or, without bars, on a line if it takes long."""
@@ -218,10 +264,8 @@ class TrainingProgress(tune.Callback):
             self._tasks[trial.trial_id] = self._bars.add_task("", total=1.0)
         self._bars.update(self._tasks[trial.trial_id], description=" ".join(filter(None, words)))
 
-    def _print(self, trial: Any, line: str, style: str | None = None) -> None:
-        # The label's brackets are not markup.
-        text = " ".join([trial_label(trial, self._searched), line]).strip()
-        stdout.print(text, markup=False, style=style)
+    def _print(self, trial: Any, line: str) -> None:
+        notices.print(f"{line}  {trial_label(trial, self._searched)}".rstrip())
 
     def on_trial_result(
         self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
@@ -232,12 +276,16 @@ class TrainingProgress(tune.Callback):
         if self._bars is not None and name in self._tasks:
             self._bars.update(self._tasks[name], completed=fraction_done(result, self._stop))
         self._tell_evaluation(trial, result)
-        pause = SECONDS_BETWEEN_LINES["terminal" if stdout.is_terminal else "log"]
+        pause = SECONDS_BETWEEN_LINES["terminal" if notices.is_terminal else "log"]
         finished = fraction_done(result, self._stop) >= 1.0
         if not finished and now - self._last_printed.get(name, -math.inf) < pause:
             return
         self._last_printed[name] = self._last_line = now
-        self._print(trial, progress_line(result, self._stop, self._pace(name, result)))
+        if self._until_header == 0:
+            notices.print(self._lines.header(result), style="bold")
+            self._until_header = LINES_BETWEEN_HEADERS
+        self._until_header -= 1
+        self._print(trial, self._lines.line(result, self._pace(name, result)))
 
     def _tell_evaluation(self, trial: Any, result: Mapping[str, Any]) -> None:
         """Print an evaluation once, regardless of the rate limit."""
@@ -413,7 +461,7 @@ class LearningSigns(tune.Callback):
             return
         line = self._compared(result, name)
         if line is not None:
-            stdout.print(" ".join([trial_label(trial, self._searched), line]).strip())
+            notices.print(" ".join([trial_label(trial, self._searched), line]).strip())
 
     def _compared(self, result: Mapping[str, Any], name: str) -> str | None:
         """Return the line to print about a trial now, or None."""

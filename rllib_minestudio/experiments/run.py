@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from rllib_minestudio.errors import (
@@ -165,7 +166,7 @@ def _callbacks(plan: Any, random_returns: Sequence[float]) -> list[Any]:
     return [
         KeepCheckpoints(plan.checkpoints.keep_interval),
         BackUpState(),
-        TrainingProgress(stop, plan.searched),
+        TrainingProgress(stop, plan.searched, fmean(random_returns) if random_returns else None),
         LearningSigns(stop, plan.searched, random_returns, window),
         *([RecordVideos(interval, plan.example.env)] if interval else []),
         *logger_callbacks(plan.trackers, identity, many_trials),

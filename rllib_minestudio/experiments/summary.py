@@ -9,8 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-
 from rllib_minestudio.checkpoints.lookup import BEST
 from rllib_minestudio.checkpoints.record import read_record
 from rllib_minestudio.env import MineStudioEnv
@@ -29,7 +27,17 @@ from rllib_minestudio.experiments.result_metrics import (
     metric,
 )
 from rllib_minestudio.experiments.run_files import LineDocument
-from rllib_minestudio.foundation.console import clock, phase, short, stderr, stdout
+from rllib_minestudio.foundation.console import (
+    Aligned,
+    clock,
+    counted,
+    phase,
+    print_next,
+    quoted,
+    short,
+    stderr,
+    stdout,
+)
 from rllib_minestudio.foundation.documents import parse_document
 from rllib_minestudio.foundation.files import SmallFileError, parse_json, read_text, write_whole
 
@@ -76,7 +84,7 @@ def summarize(
     if len(results) > 1:
         _print_trials(plan, results)
         _print_seeds(plan, trials)
-    _print_best(plan, best, summary, random_mean, seconds)
+    _print_best(plan, folder, best, summary, random_mean, seconds)
     _print_failed(plan, failed, results)
     return 1 if failed else 0
 
@@ -195,24 +203,25 @@ def _record_video(plan: Any, folder: Path, result: Any) -> str | None:
 
 def _print_trials(plan: Any, trials: Sequence[Any]) -> None:
     """Print a table of all trials, best first, including those that failed without a result."""
-    table = Table(title=f"{plan.name}: {len(trials)} trials", title_justify="left")
     names = [".".join(map(str, path)) for path in plan.searched] or ["trial"]
-    for name in names:
-        table.add_column(name)
-    for name in ("iterations", "steps", "return"):
-        table.add_column(name, justify="right")
-    table.add_column("")
+    rows = []
     for number, result in enumerate(sorted(trials, key=_mean_return, reverse=True)):
         settings = [short(v) for v in _settings(plan, result).values()] or [str(number)]
         mean, measured = _last_return(result), result.metrics or {}
-        table.add_row(
-            *settings,
+        numbers = (
             f"{metric(measured, 'training_iteration') or 0:.0f}",
             f"{metric(measured, ENV_STEPS) or 0:,.0f}",
             "-" if mean is None else f"{mean:.2f}",
-            "" if result.error is None else "failed",
         )
-    stdout.print(table)
+        rows.append((*settings, *numbers, "" if result.error is None else "failed"))
+    stdout.print(
+        Aligned(
+            rows=rows,
+            key=names[0],
+            numbers=(*names[1:], "iterations", "steps", "return", ""),
+            title=f"{plan.name}: {counted(len(trials), 'trial')}",
+        )
+    )
 
 
 def _print_seeds(plan: Any, trials: Sequence[Any]) -> None:
@@ -245,9 +254,14 @@ def _over(plan: Any, facts: dict[str, Any]) -> str:
 
 
 def _print_best(
-    plan: Any, best: Any, summary: dict[str, Any], random_mean: float | None, seconds: float
+    plan: Any,
+    folder: Path,
+    best: Any,
+    summary: dict[str, Any],
+    random_mean: float | None,
+    seconds: float,
 ) -> None:
-    """Print the closing lines: the return compared with the random policy's, and the files."""
+    """Print the closing lines: the return against the random policy's, files, what may follow."""
     facts = summary["best"]
     mean = facts["mean_return"]
     stdout.print()
@@ -257,21 +271,31 @@ def _print_best(
         stdout.print(f"{plan.name}: mean return {_over(plan, facts)}: {mean:.2f}")
         if random_mean is not None:
             count = len(summary["random_policy"]["returns"])
-            line = f"random policy, mean return of {count} episodes: {random_mean:.2f}"
+            line = f"random policy, mean return of {counted(count, 'episode')}: {random_mean:.2f}"
             if random_mean > 0:
                 line += f"  (the agent's is {mean / random_mean:.1f} times that)"
             stdout.print(line)
-    for title, value in (
-        ("checkpoint", facts["checkpoint"]),
-        ("best checkpoint", facts["best_checkpoint"]),
-        ("learning curve", summary["curve"]),
-        ("video", summary["video"]),
-    ):
+    files = {
+        "checkpoint": facts["checkpoint"],
+        "best checkpoint": facts["best_checkpoint"],
+        "learning curve": summary["curve"],
+        "video": summary["video"],
+    }
+    for title, value in files.items():
         if value:
-            stdout.print(f"{title}: {value}")
+            stdout.print(f"{title:<16} {quoted(Path(value))}")
     if best.error is None and plan.stop and not StopAt(plan.stop)("", best.metrics):
         stdout.print("It was stopped before its end; --resume continues it.")
     stdout.print(f"finished in {clock(seconds)}")
+    if facts["checkpoint"]:
+        name = quoted(folder)
+        print_next(
+            {
+                f"rllib evaluate {name} --episodes 100": "success rate and return, with intervals",
+                f"rllib checkpoint list {name}": "what was saved",
+                f"tensorboard --logdir {name}": "all metrics",
+            }
+        )
 
 
 def _print_error(result: Any) -> None:

@@ -33,7 +33,7 @@ from rllib_minestudio.experiments.resume_options import (
     write_run_record,
 )
 from rllib_minestudio.experiments.run import require_resources_here, run
-from rllib_minestudio.foundation.console import stderr, stdout
+from rllib_minestudio.foundation.console import notices, stderr, stdout
 from rllib_minestudio.foundation.files import make_new_folder, sole_use, write_whole
 from rllib_minestudio.foundation.options import Flag, broken_rule, is_integer, option
 from rllib_minestudio.foundation.processes import machine_cpus
@@ -99,6 +99,7 @@ class TrainingRequest:
         "program. Your own needs no flag.",
     )
     verbose: bool = option(False, "Show what Ray and its workers print.")
+    quiet: bool = option(False, "Print results, warnings and errors only.")
     kept: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -164,7 +165,7 @@ def _run_all(request: TrainingRequest, start: float) -> list[Run]:
     in_file = load_experiments(request.file)
     # Users would not look for a file that was made for this run only.
     shown = request.file.name if request.kept else request.file
-    stdout.print(f"checking {shown} ...")  # loading Ray takes a few seconds
+    notices.print(f"checking {shown} ...")  # loading Ray takes a few seconds
     jobs = _jobs(in_file, request)
     runs = []
     for job in jobs:

@@ -1,6 +1,7 @@
 """`rllib benchmark list`: suites, and the tasks of some."""
 
 import json
+import re
 
 import pytest
 import yaml
@@ -32,15 +33,15 @@ def suite(tmp_path, monkeypatch):
 
 
 def rows(printed):
-    cells = ([cell.strip() for cell in line.split("│")[1:-1]] for line in printed.splitlines())
-    return {row[0]: row[1:] for row in cells if row}
+    cells = (re.split(r"\s{2,}", line.strip()) for line in printed.splitlines())
+    return {row[0]: row[1:] for row in cells}
 
 
 def test_the_suites(capsys):
     assert main(["benchmark", "list"]) == 0
     shown = rows(capsys.readouterr().out)
     assert {"minestudio", "minestudio-simple", "animals", "memory"} <= shown.keys()
-    assert shown["minestudio"][1] == "153"
+    assert shown["minestudio"][0] == "153"
 
 
 def test_nothing_is_cut_off_in_a_pipe_unless_columns_are_asked_for(monkeypatch, capsys):
@@ -50,22 +51,26 @@ def test_nothing_is_cut_off_in_a_pipe_unless_columns_are_asked_for(monkeypatch, 
     printed = capsys.readouterr().out
     assert "…" not in printed
     assert {task.name for task in load_suite("minestudio-simple").tasks} <= rows(printed).keys()
-    monkeypatch.setitem(stdout._environ, "COLUMNS", "60")
-    assert main(["benchmark", "list", "minestudio-simple"]) == 0
-    assert max(map(len, capsys.readouterr().out.split("what is missing")[0].splitlines())) <= 60
+    names = {task.name for task in load_suite("minestudio-simple").tasks}
+    for width in (60, 160):
+        monkeypatch.setitem(stdout._environ, "COLUMNS", str(width))
+        assert main(["benchmark", "list", "minestudio-simple"]) == 0
+        lines = capsys.readouterr().out.split("what is missing")[0].splitlines()
+        assert max(map(len, lines)) <= width
+        assert names <= {line.split(" ")[0] for line in lines}
 
 
 def test_the_tasks_of_a_suite(suite, capsys):
     assert main(["benchmark", "list", suite]) == 0
     printed = capsys.readouterr().out
     shown = rows(printed)
-    assert shown["build"] == ["dig", "100", "structure:pillar>=1", "yes", "yes"]
-    assert shown["dive"] == ["swim", "100", "mine_block:dirt>=1", "no: fluids", ""]
+    assert shown["build"] == ["100", "yes", "yes", "dig", "structure:pillar>=1"]
+    assert shown["dive"] == ["100", "no: fluids", "swim", "mine_block:dirt>=1"]
     assert shown["swim"] == ["1", "0", "0"] and shown["all"] == ["3", "2", "1"]
     assert "   1  There is no water" in printed
     assert main(["benchmark", "list", suite, "--engine", "minecraft", "--tasks", "*i*"]) == 0
     shown = rows(capsys.readouterr().out)
-    assert shown["dive"][3] == "yes" and shown["build"][3] == "no: not told"
+    assert "yes" in shown["dive"] and "no: not told" in shown["build"]
 
 
 def test_as_json(suite, capsys):

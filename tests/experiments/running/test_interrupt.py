@@ -2,6 +2,7 @@
 
 import copy
 import os
+import re
 import signal
 import time
 from types import SimpleNamespace
@@ -99,7 +100,7 @@ def test_what_was_trained_is_saved_and_resume_says_where_it_goes_on(
     printed = []
     for line in process.stdout:
         printed.append(line)
-        if "steps/s" in line:
+        if re.match(r" +\d+ +[\d,]+ ", line):  # of an iteration
             break
     time.sleep(0.5)
     send(process)
