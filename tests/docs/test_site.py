@@ -10,7 +10,8 @@ from tests.docs.pages import DOCS
 
 @pytest.mark.slow
 def test_the_site_builds_strictly(tmp_path):
-    pytest.importorskip("sphinx", reason="needs pip install rllib-minestudio[docs]")
+    for package in ("sphinx", "sphinx_design", "sphinx_copybutton"):
+        pytest.importorskip(package, reason="needs pip install rllib-minestudio[docs]")
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", DOCS, tmp_path / "site"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
