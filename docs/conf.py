@@ -15,6 +15,7 @@ from tools.reference.pages import write  # noqa: E402
 
 project = "rllib_minestudio"
 author = "The rllib_minestudio developers"
+project_copyright = author
 release = __version__
 
 extensions = [
@@ -28,11 +29,12 @@ html_theme = "furo"
 html_title = "rllib_minestudio"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_theme_options = {"top_of_page_buttons": []}
 html_extra_path = ["videos"]  # next to the pages
 
 # Headings of these levels can be linked to, under GitHub's names for them.
 myst_heading_anchors = 4
-myst_enable_extensions = ["colon_fence", "deflist"]
+myst_enable_extensions = ["attrs_block", "colon_fence", "deflist"]
 
 # What a copy button leaves out.
 copybutton_prompt_text = "$ "
@@ -65,6 +67,14 @@ PLAYER = r"""<figure class="film">
 <figcaption>\1</figcaption>
 </figure>"""
 
+STACKED = {
+    "| Option | Default |": "{.stacked .with-default}",
+    "| Argument | Default |": "{.stacked .with-default}",
+    "| Task | Text |": "{.stacked}",
+    "| Path | Unit |": "{.stacked .paths}",
+}
+"""Beginnings of tables whose rows are set one below the other on a phone, and their classes."""
+
 
 def write_reference(app: Any) -> None:
     """Generate the reference pages next to the others, before Sphinx looks for pages."""
@@ -72,10 +82,12 @@ def write_reference(app: Any) -> None:
 
 
 def link_within_the_site(app: Any, page: str, source: list[str]) -> None:
-    """Let a page's links lead to what only the site has, and play its films."""
+    """Let a page's links lead to what only the site has, play its films, and name its tables."""
     for elsewhere, here in ONLY_HERE.items():
         source[0] = source[0].replace(f"]({elsewhere}", f"]({here}")
     source[0] = FILM.sub(PLAYER, source[0])
+    for table, classes in STACKED.items():
+        source[0] = source[0].replace(f"\n{table}", f"\n{classes}\n{table}")
 
 
 def setup(app: Any) -> None:
