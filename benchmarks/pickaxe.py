@@ -8,10 +8,10 @@
 part of the steps and from one seed, and evaluates each on worlds of its own. `train` takes each
 arm's best setting, trains it from every seed and evaluates its averaged weights on worlds that
 neither the demonstrations nor `tune` saw. `report` writes tables and the plot; `--docs` writes the
-plot into docs/, too, whose results.md has the main table. A cell is what a user would type, `rllib train file` and `rllib benchmark run`, whose results
-stay below --out. What the report needs of a finished cell is a small file below --cells, with which
-another checkout goes on, too: the same command plays only what is missing. To begin anew, give
-another folder.
+plot into docs/, too, whose results.md has the main table. A cell is what a user would type,
+`rllib train file` and `rllib benchmark run`, whose results stay below --out. What the report needs
+of a finished cell is a small file below --cells, with which another checkout goes on, too: the same
+command plays only what is missing. To begin anew, give another folder.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ settings, such as `num_env_runners` and `rollout_fragment_length`.
 _VPT = """\
 ### `model`: the fields of `VPTConfig`
 
-`model` takes them in addition to `preset`, `weights` and `freeze`. Defaults are those of `1x`,
-the default preset unless `weights` decide; [VPT](vpt.md#from-image-to-action) has the other presets.
+`model` takes them in addition to `preset`, `weights` and `freeze`. Defaults are those of `1x`, the
+default preset unless `weights` decide; [VPT](vpt.md#from-image-to-action) has the other presets.
 """
 
 _CONV_GRU = """\
@@ -64,7 +64,8 @@ def _table(options: type) -> str:
         sentence = sentence_of(option).replace("|", r"\|")
         cells = (f"`{option.name}`", _default(option), _values(options, option), sentence)
         rows.append(f"| {' | '.join(cells)} |")
-    return "\n".join(["| Option | Default | Values | Description |", "|---|---|---|---|", *rows, ""])
+    header = ("| Option | Default | Values | Description |", "|---|---|---|---|")
+    return "\n".join([*header, *rows, ""])
 
 
 def _default(option: Field) -> str:

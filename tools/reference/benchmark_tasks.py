@@ -21,8 +21,9 @@ _INTRODUCTION = """\
 # The benchmark's tasks
 
 The text that each task gives to the agent, and the condition that decides it, in the language of
-[filters](evaluation.md#filters), read from the files in `rllib_minestudio/benchmark/suites`. Each file
-also says what an episode begins with, and, in `because`, why its condition stands for its text.
+[filters](evaluation.md#filters), read from the files in `rllib_minestudio/benchmark/suites`. Each
+file also says what an episode begins with, and, in `because`, why its condition stands for its
+text.
 
 A task that needs something the embedded engine lacks is marked: it is listed, but not played there,
 and never counted as failed. So is a task that no program can decide. A task is solved if it has a

@@ -1,7 +1,5 @@
 """Callbacks from plain data: what is accepted, and how mistakes are reported."""
 
-import ast
-import inspect
 import re
 from pathlib import Path
 
