@@ -40,6 +40,8 @@ myst_enable_extensions = ["attrs_block", "colon_fence", "deflist"]
 copybutton_prompt_text = "$ "
 copybutton_exclude = ".linenos, .gp, .go"
 
+highlight_language = "text"  # of blocks that name none
+
 # Docstrings are written for readers of the code: single backticks are code there.
 default_role = "code"
 napoleon_numpy_docstring = False
