@@ -9,7 +9,7 @@ the cows, which the demonstrations behind the prior leave alone; and no animal a
 look around and walk on. Nothing in the reward asks for the last two; `--tasks cows` leaves them
 out. A cell is what a user would type, `rllib train file` and `rllib evaluate`, and its results stay
 below --out: the same command goes on where it was interrupted. The table and the plot come from
-what lies there; with `--docs` they are written into docs/, too.
+what lies there; `--docs` writes the plot into docs/, too, whose results.md has the table.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def main() -> None:
     parser.add_argument("--tasks", nargs="+", default=list(TASKS), choices=list(TASKS))
     parser.add_argument("--out", type=Path, default=Path("results/learning"))
     parser.add_argument("--report", action="store_true", help="only read what lies below --out")
-    parser.add_argument("--docs", action="store_true", help="write table and plot into docs/, too")
+    parser.add_argument("--docs", action="store_true", help="write the plot into docs/, too")
     arguments = parser.parse_args()
     if not arguments.report:
         with ThreadPoolExecutor(arguments.jobs) as pool:

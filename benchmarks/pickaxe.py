@@ -7,11 +7,11 @@
 `tune` trains every arm with the same settings of learning rate, value warmup and entropy, for a
 part of the steps and from one seed, and evaluates each on worlds of its own. `train` takes each
 arm's best setting, trains it from every seed and evaluates its averaged weights on worlds that
-neither the demonstrations nor `tune` saw. `report` writes tables and the plot; with `--docs`, into
-docs/. A cell is what a user would type, `rllib train file` and `rllib benchmark run`, whose results
-stay below --out. What the report needs of a finished cell is a small file below --cells, with which
-another checkout goes on, too: the same command plays only what is missing. To begin anew, give
-another folder.
+neither the demonstrations nor `tune` saw. `report` writes tables and the plot; `--docs` writes the
+plot into docs/, too, whose results.md has the main table. A cell is what a user would type,
+`rllib train file` and `rllib benchmark run`, whose results stay below --out. What the report needs
+of a finished cell is a small file below --cells, with which another checkout goes on, too: the same
+command plays only what is missing. To begin anew, give another folder.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("--arms", nargs="+", default=list(ARMS), choices=[*ARMS, *ABLATIONS])
     parser.add_argument("--out", type=Path, default=Path("results/pickaxe"))
     parser.add_argument("--cells", type=Path, default=CELLS, help="what is known of each cell")
-    parser.add_argument("--docs", action="store_true", help="write the report into docs/, too")
+    parser.add_argument("--docs", action="store_true", help="write the plot into docs/, too")
     arguments = parser.parse_args()
     if arguments.phase == "report":
         report(

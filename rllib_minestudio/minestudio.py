@@ -9,7 +9,7 @@ becomes
         EpisodePipeline, InfoBaseFilter, MineGenerator, MinecraftSim
     )
 
-docs/from_minestudio.md shows whole programs side by side, and lists the differences.
+docs/minecraft.md shows a whole program side by side, and lists the differences.
 """
 
 from __future__ import annotations

@@ -44,8 +44,8 @@ class MineStudioBCConfig(PolicyAlgorithmConfig, EvaluatedConfig, BCConfig, Cloni
     """Configuration of MineStudioBC.
 
     `offline_data(input_=...)` takes the folder, or folders, with recordings; `training` takes
-    `model`, the network's options, and the fields of `CloningOptions`, which docs/options.md lists.
-    The environment is needed only for evaluation (`evaluation_interval`).
+    `model`, the network's options, and the fields of `CloningOptions`, which docs/reference.md
+    describes. The environment is needed only for evaluation (`evaluation_interval`).
 
     Example:
         >>> config = (

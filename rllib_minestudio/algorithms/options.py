@@ -146,7 +146,7 @@ class SharedOptions:
     module_class: str = option(
         "VPT",
         "The policy is `VPT`, `ConvGRU`, or a `RecurrentRLModule` of your own, given by its import "
-        "path ([policies.md](policies.md)); `model` holds its options.",
+        "path (docs/policies.md); `model` holds its options.",
         check=_class_problems,
     )
     lr: Schedule = option(
@@ -514,7 +514,7 @@ class CloningTraining(CloningOptions, ModelArgument):
 
 
 # ----------------------------------------------- the options as listed by `rllib train file --help`
-# docs/options.md has the same list as a table.
+# The options' page of docs/ has the same list as a table (tools/reference).
 
 ALGORITHMS = {"MineStudioPPO": PPOTraining, "MineStudioBC": CloningTraining}
 """Name of an algorithm -> what its config's `training` takes."""
@@ -522,7 +522,7 @@ ALGORITHMS = {"MineStudioPPO": PPOTraining, "MineStudioBC": CloningTraining}
 
 def help_text() -> str:
     """Return the options of MineStudioPPO as `--help` shows them."""
-    title = "options of MineStudioPPO, below `config` (docs/options.md has those of MineStudioBC):"
+    title = "options of MineStudioPPO, below `config` (for MineStudioBC's, see docs/reference.md):"
     return "\n".join([title, *_help_lines(PPOTraining)])
 
 

@@ -76,8 +76,8 @@ class MineStudioPPOConfig(PolicyAlgorithmConfig, EvaluatedConfig, PPOOptions):
     """Configuration of MineStudioPPO.
 
     Its options are RLlib's and the fields of `PPOOptions`, which `training` takes and
-    docs/options.md lists. Options that MineStudio also has default to its values (from its online
-    quick start). `environment(env_config=...)` takes the options of `MineStudioEnv`,
+    docs/reference.md describes. Options that MineStudio also has default to its values (from its
+    online quick start). `environment(env_config=...)` takes the options of `MineStudioEnv`,
     `training(model=...)` those of `VPTConfig`.
 
     Example:

@@ -33,7 +33,7 @@ A YAML file has the layout
       env_config: {obs_size: [64, 64]}
     checkpoint_config: {save_interval: 10, keep_interval: 100}   # docs/checkpoints.md
     record_video_interval: 100        # iterations between two videos of the agent
-    trackers: {wandb: {project: cows}}                           # docs/trackers.md
+    trackers: {wandb: {project: cows}}                           # docs/metrics.md
 
 where all keys but `run` and `env` are optional. Any value below `config` may be a search space:
 {grid_search: [1e-5, 1e-4]}, {choice: [...]}, {loguniform: [1e-5, 1e-4]}, {uniform: [...]},

@@ -22,7 +22,7 @@ from tests.processes import run_rllib
 
 MINESTUDIO = importlib.util.find_spec("minestudio")
 EXAMPLE = Path(__file__).with_name("minestudio_config.py")
-DOCUMENTATION = Path(__file__).parents[2] / "docs" / "from_minestudio.md"
+DOCUMENTATION = Path(__file__).parents[2] / "docs" / "minecraft.md"
 
 ON_TWO_CORES = (
     *("env_config.engine=voxel", "num_env_runners=0", "num_envs_per_env_runner=2"),

@@ -6,14 +6,18 @@ import re
 from collections import Counter
 from pathlib import Path
 
+from tools.reference.pages import PAGES as GENERATED
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+COMMITTED = [page for page in sorted(DOCS.glob("*.md")) if page.name not in GENERATED]
+"""The pages of docs/; those that are generated may lie there, too, after a build of the site."""
 PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     ROOT / "CHANGELOG.md",
     ROOT / "benchmarks" / "RESULTS.md",
-    *sorted(DOCS.glob("*.md")),
+    *COMMITTED,
     *sorted(ROOT.glob("rllib_minestudio/priors/*/README.md")),
 ]
 

@@ -7,10 +7,10 @@ import shlex
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.docs.pages import DOCS, ROOT, fenced
+from tests.docs.pages import COMMITTED, ROOT, fenced
 
 README = ROOT / "README.md"
-WITH_CODE = [README, *sorted(DOCS.glob("*.md"))]
+WITH_CODE = [README, *COMMITTED]
 
 
 class Snippet(NamedTuple):

@@ -4,7 +4,8 @@ import re
 from fnmatch import fnmatch
 from functools import cache
 
-from tests.docs.pages import DOCS, PAGES, ROOT, anchors, blocks, without_code
+from tests.docs.pages import COMMITTED, DOCS, PAGES, ROOT, anchors, blocks, without_code
+from tools.reference.pages import PAGES as GENERATED
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 NAMED = re.compile(r"\bdocs/(\w+\.md)")
@@ -18,17 +19,27 @@ SOURCES = [
 
 
 def test_links_lead_to_files_and_headings():
-    headings = cache(lambda file: anchors(file.read_text()))
+    texts = {page: page.read_text() for page in PAGES}
+    texts |= {DOCS / name: page() for name, page in GENERATED.items()}
+    headings = cache(lambda file: anchors(texts[file] if file in texts else file.read_text()))
     dead = []
-    for page in PAGES:
-        for target in LINK.findall(without_code(page.read_text())):
+    for page, text in texts.items():
+        for target in LINK.findall(without_code(text)):
             path, _, anchor = target.partition("#")
             if re.match(r"https?:", target):
                 continue
             file = (page.parent / path).resolve() if path else page
-            if not file.exists() or (anchor and anchor not in headings(file)):
+            is_there = file.exists() and file not in texts
+            is_there |= file in texts and (file.name not in GENERATED or page.name in GENERATED)
+            if not is_there or (anchor and anchor not in headings(file)):
                 dead.append((page.name, target))
     assert not dead
+
+
+def test_links_call_pages_by_their_titles():
+    named = re.compile(r"\[`?\w+\.md`?\]\(\w+\.md")
+    found = {page.name: named.findall(page.read_text()) for page in COMMITTED}
+    assert not {page: links for page, links in found.items() if links}
 
 
 def test_dead_links_would_be_found():
@@ -54,7 +65,8 @@ def test_the_navigation_holds_every_page_once():
         for line in block.split("\n")
         if line and not line.startswith(":")
     ]
-    pages = {page.stem for page in DOCS.glob("*.md")} - {"index"}
+    pages = {page.stem for page in COMMITTED} | {name.removesuffix(".md") for name in GENERATED}
+    pages -= {"index"}
     assert not [name for name in listed if "*" not in name and name not in pages]
     assert {page: sum(fnmatch(page, name) for name in listed) for page in pages} == dict.fromkeys(
         pages, 1

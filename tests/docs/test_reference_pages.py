@@ -1,4 +1,4 @@
-"""The generated pages are what the code says; an option without a description is an error."""
+"""The generated pages hold every option; an option without a description is an error."""
 
 import re
 from dataclasses import dataclass, fields
@@ -6,37 +6,44 @@ from dataclasses import dataclass, fields
 import pytest
 
 import rllib_minestudio
+from rllib_minestudio.algorithms.options import ALGORITHMS
 from rllib_minestudio.cli.main import COMMANDS
 from rllib_minestudio.env.callbacks import CALLBACKS
 from rllib_minestudio.env.env_options import EnvOptions
 from rllib_minestudio.experiments.experiment_file import EXPERIMENT_KEYS
 from rllib_minestudio.experiments.sections import RLLIB_NAMES, SCHEDULERS
 from rllib_minestudio.experiments.trackers import TRACKERS
-from tests.docs.pages import DOCS
+from tests.docs.pages import DOCS, ROOT
 from tools.reference import experiments
-from tools.reference.pages import PAGES
+from tools.reference.environment import section as environment_section
+from tools.reference.pages import PAGES, write
 from tools.reference.tables import dataclass_table, described, signature_table, values
 
 
-@pytest.mark.parametrize("name", sorted(PAGES))
-def test_the_page_is_what_the_code_says(name):
-    again = "python -m tools.reference docs"
-    assert (DOCS / name).read_text() == PAGES[name](), f"generate it again: {again}"
+def test_pages_are_written_once_and_not_committed(tmp_path):
+    write(tmp_path)
+    assert {file.name for file in tmp_path.iterdir()} == set(PAGES)
+    ignored = (ROOT / ".gitignore").read_text().splitlines()
+    assert {f"/docs/{name}" for name in PAGES} <= set(ignored)
+    written = {name: (tmp_path / name).stat().st_mtime_ns for name in PAGES}
+    write(tmp_path)
+    assert written == {name: (tmp_path / name).stat().st_mtime_ns for name in PAGES}
 
 
 def test_nothing_is_left_out():
-    environment = PAGES["env_options.md"]()
+    environment = environment_section()
     for option in fields(EnvOptions):
         listed = f"| `{option.name}` |" in environment
         assert listed is (option.name not in ("worker_index", "vector_index")), option.name
-    callbacks, commands = PAGES["callback_options.md"](), PAGES["commands.md"]()
-    assert all(f"\n## {name}\n" in callbacks for name in CALLBACKS)
+    options, commands = PAGES["options.md"](), PAGES["commands.md"]()
+    assert environment in options
+    assert all(f"\n### {name}\n" in options for name in (*CALLBACKS, *ALGORITHMS))
     assert all(f"\n## rllib {name}" in commands for name in COMMANDS)
-    keys = PAGES["experiment_options.md"]()
+    keys = experiments.section()
     assert all(f"| `{key}` |" in keys for key in (*EXPERIMENT_KEYS, *RLLIB_NAMES))
     assert {*experiments._OF_RLLIB, "episodes"} == set(RLLIB_NAMES)
-    assert all(f"\n## `scheduler.{name}`\n" in keys for name in SCHEDULERS)
-    assert all(f"\n## `trackers.{name}`\n" in keys for name in TRACKERS if name != "tensorboard")
+    assert all(f"\n### `scheduler.{name}`\n" in keys for name in SCHEDULERS)
+    assert all(f"\n### `trackers.{name}`\n" in keys for name in TRACKERS if name != "tensorboard")
     pages = (DOCS / "api.md").read_text()
     listed = set(re.findall(r"^\.\. auto\w+:: [\w.]+\.(\w+)$", pages, re.MULTILINE))
     assert set(rllib_minestudio.__all__) <= listed

@@ -32,7 +32,7 @@ REFUSED, ACCEPTED = "refused", "accepted"
 TRACEBACK, CRASH, SLOW, LARGE = "traceback", "crash", "slow", "large"
 
 MOST_SECONDS, MOST_BYTES = 2.0, 500 * 1024**2
-"""What docs/hostile_files.md promises."""
+"""What docs/checkpoints.md promises."""
 LAST_SECOND = 4
 """Seconds of the processor after which an attack is ended."""
 PATIENCE = 60.0

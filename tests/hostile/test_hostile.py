@@ -1,6 +1,6 @@
 """No file and no command line ends in a traceback, a crash, gigabytes, or accepted nonsense.
 
-`docs/hostile_files.md` says what is promised; `count.py` counts how many attacks end how.
+`docs/checkpoints.md` says what is promised; `count.py` counts how many attacks end how.
 """
 
 from importlib import import_module

@@ -1,4 +1,6 @@
-"""The pages of docs/ that are generated from the code, so that no option goes undocumented.
+"""The reference pages, generated from the code, so that no option goes undocumented.
 
-python -m tools.reference docs
+They are built with the documentation's site and not committed. To read them as Markdown:
+
+python -m tools.reference FOLDER
 """

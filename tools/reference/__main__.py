@@ -1,20 +1,13 @@
-"""Writes the generated pages: `python -m tools.reference docs`."""
+"""Writes the reference pages: `python -m tools.reference FOLDER`."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from tools.reference.pages import PAGES
-
-
-def write(folder: Path) -> None:
-    """Write every page into a folder that exists."""
-    for name, page in PAGES.items():
-        (folder / name).write_text(page())
-
+from tools.reference.pages import write
 
 if __name__ == "__main__":
     if len(sys.argv) != 2 or not Path(sys.argv[1]).is_dir():
-        sys.exit("usage: python -m tools.reference FOLDER (such as docs)")
+        sys.exit("usage: python -m tools.reference FOLDER")
     write(Path(sys.argv[1]))

@@ -1,4 +1,4 @@
-"""docs/benchmark_tasks.md: every task of the benchmark's suites, and what the engine lacks."""
+"""Every task of the benchmark's suites, and what the engine lacks."""
 
 from __future__ import annotations
 
@@ -21,15 +21,14 @@ _INTRODUCTION = """\
 # The benchmark's tasks
 
 The text that each task gives to the agent, and the condition that decides it, in the language of
-[filters](evaluation.md), read from the files in `rllib_minestudio/benchmark/suites`. Each file
-also says what an episode begins with, and, in `because`, why its condition stands for its text.
+[filters](evaluation.md#filters), read from the files in `rllib_minestudio/benchmark/suites`. Each
+file also says what an episode begins with, and, in `because`, why its condition stands for its
+text.
 
 A task that needs something the embedded engine lacks is marked: it is listed, but not played there,
 and never counted as failed. So is a task that no program can decide. A task is solved if it has a
 scripted solution: the table names its families, and `solution` in the task's file has the details.
 Steps are those of the time limit; 20 steps are one second of game time.
-
-This page is generated from the code: `python -m tools.reference docs`.
 """
 
 _MISSING = """## What the embedded engine lacks
@@ -44,7 +43,7 @@ _CAPABILITIES = """The capabilities one by one, with the number of tasks that ne
 
 
 def page() -> str:
-    """Return docs/benchmark_tasks.md."""
+    """Return the page."""
     suites = [load_suite(file.parent.name) for file in sorted(FOLDER.glob(f"*/{SUITE_FILE}"))]
     tasks = [task for suite in suites for task in suite.tasks]
     counts = table(

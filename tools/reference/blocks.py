@@ -1,4 +1,4 @@
-"""docs/blocks.md: every block and item, and how this engine's differ from Minecraft's."""
+"""Every block and item, and how this engine's differ from Minecraft's."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ _INTRODUCTION = """\
 # Blocks and items
 
 The embedded engine (`engine: voxel`) knows all {blocks} blocks and {items} items of Minecraft Java
-1.16.5 by name. The facts are tables in `rllib_minestudio/env/voxel/data`, which this page is
-generated from.
+1.16.5 by name. The facts are tables in `rllib_minestudio/env/voxel/data`.
 
 The world consists of full cubes. The column *Shape* says what that means for a block:
 
@@ -32,8 +31,6 @@ enchantments, so nothing that needs silk touch drops. Where a table asks for the
 such as the age of a crop, it is that of a block just placed; a bed or a tall plant, two blocks in
 Minecraft, drops what both together do. Boxes drop without their contents.
 
-This page is generated from the code: `python -m tools.reference docs`.
-
 ## Every block
 """
 
@@ -47,7 +44,7 @@ _TIERS = ("", "wood", "stone", "iron", "diamond")
 
 
 def page() -> str:
-    """Return docs/blocks.md."""
+    """Return the page."""
     counts = {shape: sum(block.shape is shape for block in BLOCKS) for shape in Shape}
     introduction = _INTRODUCTION.format(
         blocks=len(BLOCKS),

@@ -1,4 +1,4 @@
-"""docs/callback_options.md: every callback of the environment and its arguments."""
+"""Every callback of the environment and its arguments."""
 
 from __future__ import annotations
 
@@ -6,20 +6,18 @@ from rllib_minestudio.env.callbacks import CALLBACKS
 from tools.reference.tables import prose, signature_table
 
 _INTRODUCTION = """\
-# Callbacks and their arguments
+## The callbacks
 
-What can be listed in `env_config.callbacks`. [callbacks.md](callbacks.md) explains how callbacks
-work and how to write your own.
-
-This page is generated from the code: `python -m tools.reference docs`.
+What can be listed in `env_config.callbacks`. [Callbacks](callbacks.md) explains how they work and
+how to write your own.
 """
 
 
-def page() -> str:
-    """Return docs/callback_options.md."""
+def section() -> str:
+    """Return the section of the options' page."""
     parts = [_INTRODUCTION]
     for name, callback in sorted(CALLBACKS.items()):
-        parts += [f"## {name}\n", f"{prose(callback.__doc__)}\n"]
+        parts += [f"### {name}\n", f"{prose(callback.__doc__)}\n"]
         constructor = callback.__init__  # type: ignore[misc]
         parts.append(signature_table(constructor, name) or "Takes no arguments.\n")
     return "\n".join(parts)

@@ -1,4 +1,4 @@
-"""docs/commands.md: every command of `rllib` and its arguments.
+"""Every command of `rllib` and its arguments.
 
 Made from the declarations rather than from `--help`, whose layout differs between versions of
 Python.
@@ -19,13 +19,11 @@ _INTRODUCTION = """\
 # Commands
 
 Every command of `rllib`, as `rllib COMMAND --help` shows it.
-
-This page is generated from the code: `python -m tools.reference docs`.
 """
 
 
 def page() -> str:
-    """Return docs/commands.md."""
+    """Return the page."""
     parts = [_INTRODUCTION]
     for words, parser in _leaves(build_parser()):
         parts += [f"## {words}\n", *_text(parser.description)]

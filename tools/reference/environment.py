@@ -1,4 +1,4 @@
-"""docs/env_options.md: every option of `MineStudioEnv`."""
+"""Every option of `MineStudioEnv`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from rllib_minestudio.env.env_options import SET_BY_RLLIB, EnvOptions
 from tools.reference.tables import dataclass_table
 
 _INTRODUCTION = """\
-# Options of the environment
+## The environment
 
-What `MineStudioEnv(...)` takes in Python, and `env_config:` in an experiment file.
-
-This page is generated from the code: `python -m tools.reference docs`.
+The keys of `config.env_config`, and the arguments of `MineStudioEnv`.
 """
 
 
@@ -20,17 +18,16 @@ _MACHINES_OWN = {"starts_at_once": "a quarter of the CPU cores"}
 """Wording of defaults that depend on the machine on which this page is generated."""
 
 
-def page() -> str:
-    """Return docs/env_options.md."""
+def section() -> str:
+    """Return the section of the options' page."""
     return "\n".join(
         [
             _INTRODUCTION,
             dataclass_table(EnvOptions, without=SET_BY_RLLIB),
-            "[callback_options.md](callback_options.md) lists the callbacks and their arguments.\n",
-            "## `camera_config`\n",
+            "### `env_config.camera_config`\n",
             dataclass_table(CameraConfig),
-            "## `minecraft`\n",
-            "Only read with `engine: minecraft` ([minecraft.md](minecraft.md)).\n",
+            "### `env_config.minecraft`\n",
+            "Only read with [`engine: minecraft`](minecraft.md#the-real-game).\n",
             dataclass_table(MinecraftOptions, defaults=_MACHINES_OWN),
         ]
     )

@@ -1,4 +1,4 @@
-"""docs/experiment_options.md: every key of an experiment file."""
+"""Every key of an experiment file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tools.reference.tables import (
 )
 
 _INTRODUCTION = """\
-# Keys of an experiment file
+## The experiment file
 
 A YAML file holds one or more experiments, each under the name of its results folder:
 
@@ -33,15 +33,11 @@ cow:
   config: {lr: 1e-3, env_config: {obs_size: [64, 64]}}
 ```
 
-The keys of `config` are in [options.md](options.md) and [rllib.md](rllib.md), those of
-`config.env_config` in [env_options.md](env_options.md), and what `stop` accepts in
-[metrics.md](metrics.md).
-
-This page is generated from the code: `python -m tools.reference docs`.
+`stop` accepts every [metric](metrics.md).
 """
 
 _EVALUATION = """\
-See [evaluation.md](evaluation.md#during-training). In Python, four keys are settings of RLlib ({});
+See [Evaluation](evaluation.md#during-training). In Python, four keys are settings of RLlib ({});
 the others are keys of `evaluation_options`.
 """
 
@@ -57,20 +53,20 @@ _OF_RLLIB = {
 """Keys of the section `evaluation` that are options of RLlib: default, values, sentence."""
 
 
-def page() -> str:
-    """Return docs/experiment_options.md."""
+def section() -> str:
+    """Return the section of the options' page."""
     rllibs = ", ".join(f"`{key}`: `{name}`" for key, name in RLLIB_NAMES.items())
     own = [option for option in Experiment.__dataclass_fields__ if option not in EXPERIMENT_KEYS]
     return "\n".join(
         [
             _INTRODUCTION,
             dataclass_table(Experiment, without=own),
-            "## `checkpoint_config`\n",
-            "See [checkpoints.md](checkpoints.md).\n",
+            "### `checkpoint_config`\n",
+            "See [Checkpoints](checkpoints.md).\n",
             dataclass_table(CheckpointOptions),
-            "## `summary`\n",
+            "### `summary`\n",
             dataclass_table(SummaryOptions),
-            "## `evaluation`\n",
+            "### `evaluation`\n",
             _EVALUATION.format(rllibs),
             dataclass_table(
                 EvaluationOptions,
@@ -79,15 +75,15 @@ def page() -> str:
                     for key, (default, kind, sentence) in _OF_RLLIB.items()
                 ],
             ),
-            "## `evaluation.record`\n",
+            "### `evaluation.record`\n",
             "`record: true` records into the trial's folder, with `source: auto` and otherwise the "
             "defaults.\n",
             dataclass_table(RecorderOptions),
             *_schedulers(),
-            "## `trackers.wandb`\n",
-            "See [trackers.md](trackers.md).\n",
+            "### `trackers.wandb`\n",
+            "See [Metrics and trackers](metrics.md#trackers).\n",
             dataclass_table(WandbOptions),
-            "## `trackers.mlflow`\n",
+            "### `trackers.mlflow`\n",
             dataclass_table(MlflowOptions),
         ]
     )
@@ -97,6 +93,6 @@ def _schedulers() -> list[str]:
     """Return a section for each scheduler."""
     lines = []
     for name, scheduler in SCHEDULERS.items():
-        lines += [f"## `scheduler.{name}`\n", f"{prose(scheduler.__doc__)}\n"]
+        lines += [f"### `scheduler.{name}`\n", f"{prose(scheduler.__doc__)}\n"]
         lines.append(inherited_table(scheduler, DEFAULTS))
     return lines

@@ -23,7 +23,7 @@ CONFIG is Python and is executed, as MineStudio does: convert only files that yo
 need not be installed; its classes are replaced by ones that only record their arguments.
 CONFIG may also be a whole program that ends by calling start_trainer; nothing is started.
 What cannot be translated is listed on standard error and at the top of the file; the exit status
-is then 1. docs/from_minestudio.md says what becomes of each key.
+is then 1. docs/minecraft.md says what becomes of each key.
 """
 
 EXAMPLES = """\

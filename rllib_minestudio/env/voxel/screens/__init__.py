@@ -7,5 +7,5 @@ menu          what a click on a slot does; the menus of the four screens
 screen        an open screen: its menu, cursor, mouse buttons and keys
 data/         the tables
 
-Everything follows Minecraft Java 1.16.5; docs/screens.md lists what is left out.
+Everything follows Minecraft Java 1.16.5; docs/embedded_engine.md lists what is left out.
 """

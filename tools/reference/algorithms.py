@@ -1,4 +1,4 @@
-"""docs/options.md: every option of the algorithms and models, from their declarations."""
+"""Every option of the algorithms and models, from their declarations."""
 
 from __future__ import annotations
 
@@ -16,27 +16,23 @@ from rllib_minestudio.models.conv_gru.network import ConvGRUConfig
 from rllib_minestudio.models.vpt.config import VPTConfig
 
 _INTRODUCTION = """\
-# Options
+## The algorithms
 
-What `training()` of each algorithm takes in Python, and `config:` in an experiment file. RLlib's
-own settings (`num_env_runners`, `rollout_fragment_length`, ...) are in [rllib.md](rllib.md), the
-environment's in [env_options.md](env_options.md), the other keys of an experiment file in
-[experiment_options.md](experiment_options.md).
-
-This page is generated from the code: `python -m tools.reference docs`.
+The keys of `config`, and the arguments of `training()`. [RLlib](rllib.md) lists RLlib's own
+settings, such as `num_env_runners` and `rollout_fragment_length`.
 """
 
 _VPT = """\
-## The fields of `VPTConfig`
+### `model`: the fields of `VPTConfig`
 
-`model` takes them in addition to `preset`, `weights` and `freeze`. Defaults are those of `1x`,
-the default preset unless `weights` decide; [vpt.md](vpt.md) has the other presets.
+`model` takes them in addition to `preset`, `weights` and `freeze`. Defaults are those of `1x`, the
+default preset unless `weights` decide; [VPT](vpt.md#from-image-to-action) has the other presets.
 """
 
 _CONV_GRU = """\
-## The fields of `ConvGRUConfig`
+### `model`: the fields of `ConvGRUConfig`
 
-With `module_class: ConvGRU` ([policies.md](policies.md)), `model` takes them in addition to
+With [`module_class: ConvGRU`](policies.md), `model` takes them in addition to
 `weights` and `freeze`.
 """
 
@@ -50,14 +46,14 @@ _TYPES = {
 }
 
 
-def page() -> str:
-    """Return docs/options.md."""
+def section() -> str:
+    """Return the section of the options' page."""
     parts = [_INTRODUCTION]
     for name, options in ALGORITHMS.items():
-        parts.append(f"## {name}\n\n{_table(options)}")
+        parts.append(f"### {name}\n\n{_table(options)}")
         for option in fields(options):
             if (group := group_of(option)) is not None:
-                parts.append(f"### {name}: `{option.name}`\n\n{_table(group)}")
+                parts.append(f"#### {name}: `{option.name}`\n\n{_table(group)}")
     parts.append(f"{_VPT}\n{_table(VPTConfig)}")
     return "\n".join([*parts, f"{_CONV_GRU}\n{_table(ConvGRUConfig)}"])
 
@@ -68,7 +64,8 @@ def _table(options: type) -> str:
         sentence = sentence_of(option).replace("|", r"\|")
         cells = (f"`{option.name}`", _default(option), _values(options, option), sentence)
         rows.append(f"| {' | '.join(cells)} |")
-    return "\n".join(["| Option | Default | Values | |", "|---|---|---|---|", *rows, ""])
+    header = ("| Option | Default | Values | Description |", "|---|---|---|---|")
+    return "\n".join([*header, *rows, ""])
 
 
 def _default(option: Field) -> str:
