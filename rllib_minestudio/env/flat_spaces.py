@@ -195,11 +195,11 @@ class FlatSpaces(gym.Wrapper, gym.utils.RecordConstructorArgs):
             )
         self.flat_actions = FlatActions(actions, game.options.camera_config)
         self.action_space = self.flat_actions.space
-        chosen = _chosen_parts(game.observation_space, parts)
+        chosen = _chosen_parts(env.observation_space, parts)
         self._keys = {name: keys_of(part) for name, part in chosen.items()}
         self._scales = scale_image
         declared = {
-            name: reduce(getitem, keys, game.observation_space) for name, keys in self._keys.items()
+            name: reduce(getitem, keys, env.observation_space) for name, keys in self._keys.items()
         }
         if scale_image and IMAGE in declared:
             declared[IMAGE] = spaces.Box(0.0, 1.0, declared[IMAGE].shape, np.float32)
@@ -236,7 +236,7 @@ class FlatSpaces(gym.Wrapper, gym.utils.RecordConstructorArgs):
 
 def _scaled(image: NDArray[np.uint8]) -> NDArray[np.float32]:
     """Return a frame as float32 from 0 to 1."""
-    return np.multiply(image, np.float32(1 / 255), dtype=np.float32)
+    return np.divide(image, np.float32(255), dtype=np.float32)
 
 
 def _chosen_parts(space: spaces.Dict, chosen: Sequence[str] | None) -> dict[str, str]:
@@ -268,8 +268,32 @@ SIZE_FOR_RLLIB = (64, 64)
 _built = count()
 
 
+class _PlainInfos(gym.Wrapper):
+    """Leaves mappings such as `inventory` out of infos.
+
+    RLlib has gymnasium's vector environments merge the infos of a step, and takes them apart again.
+    That fails with the integer keys of `inventory`; with text keys, it takes as long as the step.
+    """
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        obs, info = self.env.reset(seed=seed, options=options)
+        return obs, _plain(info)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        obs, reward, terminated, truncated, info = self.env.step(action)
+        return obs, reward, terminated, truncated, _plain(info)
+
+
+def _plain(info: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in info.items() if not isinstance(value, Mapping)}
+
+
 def make_flat_env(config: Mapping[str, Any]) -> gym.Env:
     """Build `MineStudio-v0` with flat spaces, for an env runner of RLlib's own.
+
+    Its infos have the numbers and texts of `MineStudioEnv`'s, without the mappings among them.
 
     Args:
         config: RLlib's EnvContext, with the fields of `EnvOptions`; `obs_size` is 64 x 64 by
@@ -292,7 +316,7 @@ def make_flat_env(config: Mapping[str, Any]) -> gym.Env:
         worker_index=getattr(config, "worker_index", None) or 0, vector_index=_index_in_worker()
     )
     env = gym.make("MineStudio-v0", disable_env_checker=True, **options)
-    return FlatSpaces(env, **{"scale_image": True, **known})
+    return _PlainInfos(FlatSpaces(env, **{"scale_image": True, **known}))
 
 
 def _index_in_worker() -> int:
