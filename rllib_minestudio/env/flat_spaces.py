@@ -80,11 +80,9 @@ class FlatActions:
         if not is_list(groups) or not groups:
             problems.add("actions", groups, f"must be a list of {', '.join(ACTION_GROUPS)}")
             problems.raise_if_any()
-        problems.messages += [
-            unknown_name("group of actions", group, ACTION_GROUPS)
-            for group in groups
-            if group not in ACTION_GROUPS
-        ]
+        for group in groups:
+            if group not in ACTION_GROUPS:
+                problems.unknown("group of actions", group, ACTION_GROUPS)
         if len(set(map(str, groups))) < len(groups):
             problems.add("actions", list(groups), "must name every group once")
         problems.raise_if_any()
