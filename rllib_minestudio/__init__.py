@@ -2,9 +2,9 @@
 
 Public names are loaded on first use, so `import rllib_minestudio` takes milliseconds and
 `MineStudioEnv` works without importing Ray or torch. The import registers the algorithms with Ray
-Tune as `MineStudioPPO` and `MineStudioBC` and the environment with gymnasium as `MineStudio-v0`,
-makes processes start faster (`registration.py`), and sets how torch's threads wait and what
-priority Ray's workers run at (`foundation/processes.py`).
+Tune as `MineStudioPPO` and `MineStudioBC`, the environment with gymnasium as `MineStudio-v0` and
+with Tune as `MineStudio`, makes processes start faster (`registration.py`), and sets how torch's
+threads wait and what priority Ray's workers run at (`foundation/processes.py`).
 """
 
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rllib_minestudio import registration
 from rllib_minestudio.foundation.processes import set_processor_environment
 from rllib_minestudio.foundation.public_names import load_public_name
-from rllib_minestudio.registration import register_evaluation, register_names
+from rllib_minestudio.registration import register_hooks, register_names
 
 if TYPE_CHECKING:
     from rllib_minestudio.algorithms import (
@@ -57,4 +57,4 @@ set_processor_environment()  # before anything loads torch or starts Ray
 registration.quicken_imports()  # likewise
 registration.check_ray_version()
 register_names()
-register_evaluation()
+register_hooks()

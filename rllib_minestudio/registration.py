@@ -1,11 +1,13 @@
 """What `import rllib_minestudio` sets up: names in Ray and gymnasium, and faster imports.
 
-After it, `tune.Tuner("MineStudioPPO")` and `gymnasium.make("MineStudio-v0")` work, whether Ray and
-gymnasium were imported before or are imported later: their registries are filled as soon as they
-exist. Tune's registry gets an object that unpickles to the class, so that torch is imported only
-when the name is used. Ray clears that registry in each session, so every `ray.init` fills it again.
+After it, `tune.Tuner("MineStudioPPO")`, `PPOConfig().environment("MineStudio")` and
+`gymnasium.make("MineStudio-v0")` work, whether Ray and gymnasium were imported before or are
+imported later: their registries are filled as soon as they exist. Tune's registry gets objects that
+unpickle to the classes, so that torch is imported only when a name is used. Ray clears that
+registry in each session, so every `ray.init` fills it again.
 
-Evaluation, too, is imported only when a config asks for it (`algorithms/evaluation_hook.py`).
+Evaluation and the reading of experiment files, too, are imported only when a config asks for them
+(`algorithms/hooks.py`).
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 import gc
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
@@ -22,7 +24,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from rllib_minestudio.algorithms import evaluation_hook
+from rllib_minestudio.algorithms import hooks
 from rllib_minestudio.errors import DependencyError
 
 ALGORITHMS = {
@@ -33,6 +35,10 @@ ALGORITHMS = {
 
 ENVIRONMENT = "MineStudio-v0"
 """The environment's name in gymnasium's registry."""
+
+FLAT_ENVIRONMENT = "MineStudio"
+"""Name in Tune's registry of the environment with flat spaces, for RLlib's own algorithms. In the
+configs of this package's algorithms, the name stands for `MineStudioEnv`."""
 
 TIME_LIMIT = 12_000
 """Environment steps (ten minutes of game time) after which environments from `gymnasium.make`
@@ -45,15 +51,21 @@ def register_names() -> None:
         when_imported(name, fill)
 
 
-def register_evaluation() -> None:
-    """Enable evaluation in configs; its code is imported when the first config asks for it."""
-    evaluation_hook.register(_install_evaluation)
+def register_hooks() -> None:
+    """Enable evaluation and examples in configs; their code is imported when one asks for it."""
+    hooks.register(_install_evaluation, _config_from_example)
 
 
 def _install_evaluation(config: Any) -> None:
     from rllib_minestudio.evaluation.during_training import install
 
     install(config)
+
+
+def _config_from_example(name: str, config_class: type) -> Any:
+    from rllib_minestudio.experiments.plan import config_of_example
+
+    return config_of_example(name, config_class)
 
 
 class _Algorithm:
@@ -71,12 +83,19 @@ def _load(name: str) -> type:
     return algorithm
 
 
-def _add_algorithms(registry: ModuleType) -> None:
+def _make_flat_env(config: Mapping[str, Any]) -> Any:
+    from rllib_minestudio.env.flat_spaces import make_flat_env
+
+    return make_flat_env(config)
+
+
+def _add_to_tune(registry: ModuleType) -> None:
     import ray
 
     def register() -> None:
         for name in ALGORITHMS:
             registry._global_registry.register(registry.TRAINABLE_CLASS, name, _Algorithm(name))
+        registry.register_env(FLAT_ENVIRONMENT, _make_flat_env)
 
     register()
     ray._private.worker._post_init_hooks.append(register)
@@ -89,7 +108,7 @@ def _add_environment(registration: ModuleType) -> None:
 
 
 _REGISTRIES: dict[str, Callable[[ModuleType], None]] = {
-    "ray.tune.registry": _add_algorithms,
+    "ray.tune.registry": _add_to_tune,
     "gymnasium.envs.registration": _add_environment,
 }
 """Module with a registry -> function that adds our names to it."""

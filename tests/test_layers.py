@@ -69,7 +69,7 @@ FORBIDDEN = {
     "models/vpt": ["ray", "gymnasium", f"{OURS}.env"],
     "algorithms": from_layer("evaluation"),
     "algorithms/env_pool": ["ray", "torch", f"{OURS}.models"],
-    "algorithms/evaluation_hook.py": ["ray", "torch", OURS],
+    "algorithms/hooks.py": ["ray", "torch", OURS],
     "algorithms/learner/gae.py": ["ray", "torch", f"{OURS}.models"],
     "algorithms/learner/loss_terms.py": ["ray", f"{OURS}.models"],
     "algorithms/training_loop/replay_buffer.py": ["ray", "torch", f"{OURS}.models"],
@@ -239,7 +239,7 @@ def test_a_circle_is_seen():
 
 
 def test_no_import_leads_back():
-    """Evaluation and algorithms are none: see `algorithms/evaluation_hook.py`."""
+    """Evaluation and algorithms are none: see `algorithms/hooks.py`."""
     assert not circles(import_graph())
 
 

@@ -15,7 +15,7 @@ from ray.rllib.env.env_runner_group import EnvRunnerGroup
 from ray.rllib.models import MODEL_DEFAULTS
 
 from rllib_minestudio import checkpoints
-from rllib_minestudio.algorithms import evaluation_hook
+from rllib_minestudio.algorithms import hooks
 from rllib_minestudio.algorithms.demonstration_windows import unreadable_parts
 from rllib_minestudio.algorithms.env_runner import (
     ENV_NAME,
@@ -77,6 +77,25 @@ class PolicyAlgorithmConfig(AlgorithmConfig):
         super().training(**{name: given[name] for name in given.keys() - own})
         for name in own & given.keys():
             self._set_option(name, given[name])
+
+    @classmethod
+    def from_example(cls, name: str) -> Self:
+        """Return the config of an example, to be changed and built like any other.
+
+        It has everything below the example's `config` and `evaluation`. When training stops and
+        what is saved is up to the caller's loop, or to Tune.
+
+        Args:
+            name: What `rllib train file` accepts: the name of an example in the package, such as
+                `cow`, or the path of an experiment file.
+
+        Raises:
+            ExperimentFileError: There is no such file, or it cannot be read.
+            InvalidOptionsError: Something in it is wrong, it is an experiment of another algorithm,
+                or it searches over options, of which a config has one value each.
+        """
+        config: Self = hooks.config_from_example(name, cls)
+        return config
 
     def update_from_dict(self, config_dict: Mapping[str, Any]) -> Self:
         """Set options from a mapping, as YAML files and Tune do.
@@ -400,7 +419,7 @@ class EvaluatedConfig(AlgorithmConfig):
         """
         asked_for = self.evaluation_interval or self.evaluation_num_env_runners
         if not self.in_evaluation and (always or asked_for):
-            evaluation_hook.install_evaluation(self)
+            hooks.install_evaluation(self)
 
 
 def prepare_to_evaluate(algorithm: Any) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio.env.actions import ActionMapper, CameraConfig
 from rllib_minestudio.env.env_options import EnvOptions
+from rllib_minestudio.env.flat_spaces import FlatSpaces
 from rllib_minestudio.env.minestudio_env import MineStudioEnv, make_env
 from rllib_minestudio.foundation.episode_info import ENGINE_ERROR
 from rllib_minestudio.foundation.public_names import load_public_name
@@ -20,6 +21,7 @@ __all__ = [
     "CameraConfig",
     "EnvOptions",
     "EpisodeRecorder",
+    "FlatSpaces",
     "MineStudioEnv",
     "RecorderOptions",
     "make_env",

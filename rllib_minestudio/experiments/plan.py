@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
@@ -20,6 +21,7 @@ from rllib_minestudio.errors import InvalidOptionsError, MineStudioError, did_yo
 from rllib_minestudio.experiments.experiment_file import (
     DEFAULT_ALGORITHM,
     Experiment,
+    load_experiments,
     load_object,
     name_here,
 )
@@ -115,6 +117,53 @@ def make_plan(experiment: Experiment) -> Plan:
         trackers=experiment.trackers,
         summary=summary,
     )
+
+
+def config_of_example(name: str, config_class: type[AlgorithmConfig]) -> Any:
+    """Return the AlgorithmConfig of an experiment file, for a loop of the user's own.
+
+    Values are validated together when an algorithm is built, after the user's changes.
+
+    Args:
+        name: Name of an example in the package, or path of a file.
+        config_class: Class of the result.
+
+    Raises:
+        ExperimentFileError: There is no such file, or it cannot be read.
+        InvalidOptionsError: Something in it is wrong, or it has no config of this class.
+    """
+    experiments = load_experiments(Path(name))
+    if len(experiments) > 1:
+        rule = "must hold one experiment"
+        raise InvalidOptionsError(broken_rule(name, [e.name for e in experiments], rule))
+    problems: list[str] = []
+    (experiment,) = experiments
+    experiment = replace(experiment, config=with_evaluation(experiment, problems))
+    algorithm, default_config = algorithm_of(experiment, problems)
+    if algorithm is None:
+        raise InvalidOptionsError(problems)
+    if not issubclass(config_class, type(default_config)):
+        right = type(default_config)
+        way_out = (
+            f"use {right.__name__}.from_example({name!r})"
+            if _is_ours(default_config)
+            else (f"set the options of a {right.__name__} instead")
+        )
+        raise InvalidOptionsError(
+            f"{name!r} is an experiment of {algorithm.__name__}, which has no "
+            f"{config_class.__name__}: {way_out}."
+        )
+    space = search_space(experiment, default_config, problems)
+    if searched := searched_paths(space):
+        paths = ", ".join(".".join(map(str, path)) for path in searched)
+        problems.append(
+            f"{name!r} searches over {paths}, of which a config has one value each: run the search "
+            f"with `rllib train file {name}`, or start from another example."
+        )
+    problems = problems or _part_problems(experiment, space, default_config)
+    if problems:
+        raise InvalidOptionsError(problems)
+    return config_class().update_from_dict(space)
 
 
 # ------------------------------------------------------------------- validates the section `config`

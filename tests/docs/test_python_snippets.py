@@ -5,6 +5,7 @@ What a page leaves to its reader (an environment, a config, a checkpoint) is set
 
 import ast
 import importlib
+import re
 
 import numpy as np
 import pytest
@@ -41,6 +42,8 @@ SMALL = {
     "fragments_per_iteration": 2,
     "fragments_per_minibatch": 2,
 }
+ITERATION = SMALL["fragments_per_iteration"] * SMALL["rollout_fragment_length"]
+"""Environment steps of a small config's iteration."""
 SHORT_ENV = {"obs_size": [64, 64], "callbacks": [{"JudgeReset": {"time_limit": 5}}]}
 
 CODE = {str(snippet): snippet.text for snippet in snippets("python")}
@@ -72,6 +75,13 @@ def _training():
     return {name: value for name, value in SMALL.items() if name not in of_runners}
 
 
+SMALLER = (
+    f".training(**{_training()}, decorrelation_steps=0).env_runners("
+    "num_env_runners=0, num_envs_per_env_runner=1, rollout_fragment_length=16)"
+)
+"""Added to the config of an example."""
+
+
 def test_every_piece_is_run_by_a_test_here_or_elsewhere():
     here = {name for test in HERE for name in test.snippets}
     assert sorted([*here, *ELSEWHERE]) == sorted(CODE)
@@ -100,13 +110,13 @@ def shows(*names):
     return note
 
 
-@shows("README-0", "callbacks-0")
+@shows("README-1", "callbacks-0")
 def test_a_policy_acts_and_a_callback_adds_to_observations():
     altitude = run("callbacks-0")["Altitude"]()
     env = MineStudioEnv(**{**SHORT_ENV, "callbacks": [altitude]})
     observation, _ = env.reset(seed=0)
     assert env.observation_space.contains(observation) and observation["altitude"] > 0
-    found = run("README-0", [('"results/cow/best"', repr(PACKAGED))], observation=observation)
+    found = run("README-1", [('"results/cow/best"', repr(PACKAGED))], observation=observation)
     env.step(found["action"])
     env.close()
 
@@ -194,18 +204,62 @@ def test_a_pipeline_sums_up_episodes(tmp_path, monkeypatch, capsys):
 def test_an_algorithm_trains_and_tune_searches(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))  # where RLlib and Tune keep results
-    few = ", ".join(f"{name}={value}" for name, value in _training().items())
     changes = [
-        ('"time_limit": 600', '"time_limit": 5'),
-        ('model={"preset": "nano"}, ', f"model={TINY_MODEL}, {few}, "),
+        ('from_example("cow")', f'from_example("cow"){SMALLER}'),
         ('stop={"training_iteration": 20}', 'stop={"training_iteration": 1}'),
-        ("config.build_algo()", "config.env_runners(rollout_fragment_length=16).build_algo()"),
     ]
     run("overview-0", changes)
-    assert "episode_return_mean" in capsys.readouterr().out
+    assert int(float(capsys.readouterr().out.splitlines()[0])) == ITERATION
     run(
         "rllib-0", [('"training_iteration": 100', '"training_iteration": 1')], config=small_config()
     )
+
+
+@shows("README-0")
+def test_an_example_is_trained_on_and_two_numbers_are_printed(capsys):
+    changes = [
+        ('from_example("cow")', f'from_example("cow"){SMALLER}'),
+        ("num_env_runners=0, num_envs_per_env_runner=32", "num_env_runners=0"),
+        ('"time_limit": 100', '"time_limit": 5'),
+        ("decorrelation_steps=100", "decorrelation_steps=0"),
+        ("range(25)", "range(2)"),
+        ("ray.shutdown()", "assert ray.is_initialized()"),  # the session's
+    ]
+    run("README-0", changes)
+    assert re.fullmatch(r"\d\.\d \d\.\d", capsys.readouterr().out.splitlines()[-1])
+
+
+@pytest.mark.slow
+@shows("rllib-3")
+def test_rllibs_own_ppo_trains_on_flat_spaces(capsys):
+    changes = [
+        ("num_env_runners=2, num_envs_per_env_runner=8", "num_env_runners=0"),
+        (
+            "train_batch_size_per_learner=2048, minibatch_size=256",
+            "train_batch_size_per_learner=32, minibatch_size=32",
+        ),
+    ]
+    run("rllib-3", changes, task={"callbacks": SHORT_ENV["callbacks"]})
+    assert int(float(capsys.readouterr().out)) >= 32
+
+
+@pytest.mark.slow
+@shows("rllib-4")
+def test_stable_baselines_trains_on_flat_spaces():
+    short = "n_steps=16, batch_size=16"
+    changes = [
+        ("n_envs=8", "n_envs=2"),
+        ('"CnnPolicy", envs, n_steps=128, batch_size=256', f'"CnnPolicy", envs, {short}'),
+        ('"CnnLstmPolicy", envs, n_steps=128, batch_size=256', f'"CnnLstmPolicy", envs, {short}'),
+        ("model.learn(total_timesteps=100_000)", "model.learn(total_timesteps=32)"),
+        ("recurrent.learn(total_timesteps=100_000)", "recurrent.learn(total_timesteps=32)"),
+    ]
+    names = run("rllib-4", changes, task=SHORT_ENV)
+    for model in (names["model"], names["recurrent"]):
+        assert model.num_timesteps == 32
+        assert [episode["l"] for episode in model.ep_info_buffer] == [5] * 6
+        assert np.isfinite(model.logger.name_to_value["train/loss"])
+    names["envs"].close()
 
 
 class Twice:

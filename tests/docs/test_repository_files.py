@@ -182,9 +182,10 @@ def test_contributors_are_given_readmes_test_command():
     assert f"\n{command}\n" in read("CONTRIBUTING.md")
 
 
-def test_who_does_not_track_with_wandb_does_not_install_it():
+@pytest.mark.parametrize(("extra", "package"), [("wandb", "wandb"), ("sb3", "sb3-contrib")])
+def test_who_does_not_use_a_tracker_or_another_library_does_not_install_it(extra, package):
     config = setup_cfg()
     extras = config["options.extras_require"]
-    assert "wandb" not in config["options"]["install_requires"]
-    assert extras["wandb"].startswith("\nwandb>=")
-    assert "rllib-minestudio[hub,wandb]" in extras["test"]
+    assert package not in config["options"]["install_requires"]
+    assert extras[extra].startswith(f"\n{package}>=") and pinned(package)
+    assert "rllib-minestudio[hub,sb3,wandb]" in extras["test"]

@@ -18,6 +18,9 @@ import rllib_minestudio, sys
 """
 LOOK_UP = """
 assert "torch" not in sys.modules
+from ray.tune.registry import ENV_CREATOR, _global_registry
+assert _global_registry.contains(ENV_CREATOR, "MineStudio")
+assert "torch" not in sys.modules and "numba" not in sys.modules
 for name in ("MineStudioPPO", "MineStudioBC"):
     found = get_trainable_cls(name)
     assert found.__name__ == name and found is getattr(sys.modules[found.__module__], name)
