@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import matplotlib
@@ -23,6 +23,7 @@ from matplotlib.figure import Figure  # unlike pyplot, needs no display and keep
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from rllib_minestudio.errors import RecordingError
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.summary import (
     CONFIDENCE,
@@ -32,12 +33,18 @@ from rllib_minestudio.evaluation.summary import (
     paired_returns,
     spread,
 )
-from rllib_minestudio.foundation.console import Aligned
+from rllib_minestudio.foundation.console import Aligned, clock
 from rllib_minestudio.foundation.files import whole_file, write_whole
+from rllib_minestudio.recordings import Recording
 from rllib_minestudio.recordings.layout import VIDEO_FILE
+from rllib_minestudio.recordings.video import FRAMES_PER_SECOND, small_film
 
-MAX_EMBEDDED_BYTES = 48 * 1024**2
-"""Limit for all videos together; further videos are linked, relative to the page."""
+MAX_EMBEDDED_BYTES = 7 * 1024**2
+"""Limit for all films in a page together, which base64 makes a third larger: a page of at most
+10 MB can be mailed. Further videos are linked, relative to the page."""
+
+MOST_MOMENTS = 24
+"""Moments of reward that are listed below an episode's film."""
 
 
 def write_page(
@@ -76,17 +83,52 @@ def write_page(
 
 
 def _plots(summary: Summary, old: Summary | None) -> list[str]:
-    drawn = [rates(summary)] if summary.has_success else []
-    drawn += [returns(summary), lengths(summary)]
+    """Draw what a table does not show: rates of several tasks, values that differ."""
+    drawn = [rates(summary)] if summary.has_success and len(summary.tasks) > 1 else []
+    if len({episode.undiscounted_return for episode in summary.episodes}) > 1:
+        drawn.append(returns(summary))
+    if len({episode.length for episode in summary.episodes}) > 1:
+        drawn.append(lengths(summary))
     return drawn if old is None else [*drawn, differences(paired_returns(summary, old))]
+
+
+class Moment(NamedTuple):
+    """A step of an episode with a reward, at a time of its film in seconds."""
+
+    seconds: float
+    reward: float
+
+    @property
+    def clock(self) -> str:
+        """The time as m:ss."""
+        return clock(self.seconds)
 
 
 def _tiles(summary: Summary, folder: Path, max_embedded: int) -> list[dict[str, Any]]:
     sources, tiles = VideoSources(folder, max_embedded), []
     for episode in summary.episodes:
         video = video_of(episode)
-        tiles.append({"episode": episode, "video": video and sources.source(video)})
+        shown = {"video": video and sources.source(video), "moments": moments_of(episode)}
+        tiles.append({"episode": episode, **shown})
     return tiles
+
+
+def moments_of(episode: EvaluatedEpisode) -> list[Moment]:
+    """Return the first `MOST_MOMENTS` steps with a reward of a recorded episode.
+
+    MineStudio's format has none, as it stores no rewards.
+    """
+    if episode.recording is None or not Path(episode.recording).is_dir():
+        return []
+    try:
+        recording = Recording(episode.recording)
+        reward = recording.steps["reward"]
+        fps = float((recording.meta.get("video") or {}).get("fps", FRAMES_PER_SECOND))
+    except RecordingError:  # it has been removed, or is damaged; the page shows the rest
+        return []
+    steps = np.flatnonzero(reward)[:MOST_MOMENTS].tolist()
+    # Frame 0 is before the first step, so the picture after step t is frame t + 1.
+    return [Moment((t + 1) / fps, float(reward[t])) for t in steps]
 
 
 def video_of(episode: EvaluatedEpisode) -> Path | None:
@@ -338,12 +380,17 @@ class VideoSources:
         self.room = max_embedded
 
     def source(self, video: Path) -> str:
-        """Return the `src` of one more video, an mp4 file."""
-        size = video.stat().st_size
-        if size > self.room:
-            return quote(Path(os.path.relpath(video, self.folder)).as_posix())
-        self.room -= size
-        return "data:video/mp4;base64," + base64.b64encode(video.read_bytes()).decode()
+        """Return the `src` of one more video, an mp4 file; a large one is embedded as a small film.
+
+        After the first that does not fit, all are linked.
+        """
+        if self.room > 0:
+            film = small_film(video)
+            if len(film) <= self.room:
+                self.room -= len(film)
+                return "data:video/mp4;base64," + base64.b64encode(film).decode()
+            self.room = 0
+        return quote(Path(os.path.relpath(video, self.folder)).as_posix())
 
 
 # ------------------------------------------------------------------------- learning curves as a PNG
@@ -421,8 +468,8 @@ def draw(
             none.
         window: Number of recent episodes that each return averages, for the axis label; None omits
             it.
-        highest_possible: Return that no episode exceeds, drawn as a horizontal line. If the curves
-            are far below it, only the legend names it. None omits it.
+        highest_possible: Return that no episode exceeds, drawn as a horizontal line unless all
+            curves are far below it. None omits it.
     """
     figure = Figure(figsize=(WIDTH, 4.0), dpi=120, layout="constrained")
     axes = figure.subplots()
@@ -436,12 +483,10 @@ def draw(
     if random_policy is not None:
         label = f"random policy ({random_policy:.2f})"
         axes.axhline(random_policy, color="#777777", linestyle="--", label=label)
-    if highest_possible is not None:
+    top = FAR_BELOW * max(float(np.max(_highest(curve))) for curve in curves)
+    if highest_possible is not None and highest_possible <= top:
         label = f"reward limit ({highest_possible:g})"  # of `max_reward_times`, not of the world
-        if highest_possible <= FAR_BELOW * max(float(np.max(_highest(curve))) for curve in curves):
-            axes.axhline(highest_possible, color="#777777", linestyle=":", label=label)
-        else:
-            axes.plot([], [], " ", label=label)
+        axes.axhline(highest_possible, color="#777777", linestyle=":", label=label)
     axes.set_title(title, loc="left")
     axes.set_xlabel("environment steps")
     axes.set_ylabel("episode return" + (f"\nmean of the last {window}" if window else ""))

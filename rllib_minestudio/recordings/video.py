@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -277,6 +278,34 @@ def read_video(path: Path, size: tuple[int, int] | None = None) -> Iterator[Fram
             width, height = size or (picture.width, picture.height)
             rgb = reformatter.reformat(picture, width=width, height=height, format="rgb24")
             yield np.asarray(rgb.to_ndarray(), np.uint8)
+
+
+FILM_WIDTH, FILM_CRF = 426, 30
+"""Of a film to be sent: about a megabyte for half a minute."""
+
+
+def small_film(path: Path) -> bytes:
+    """Return an mp4 file of a video in at most `FILM_WIDTH` columns, to be embedded or sent.
+
+    Args:
+        path: The video, an mp4 file.
+
+    Returns:
+        The file's bytes: its own if it is small already.
+    """
+    with av.open(f"file:{path}", format="mp4") as container:
+        stream = container.streams.video[0]
+        width, height = stream.codec_context.width, stream.codec_context.height
+        fps = round(float(stream.average_rate or FRAMES_PER_SECOND))
+    if width <= FILM_WIDTH:
+        return path.read_bytes()
+    size = FILM_WIDTH, round(height * FILM_WIDTH / width / 2) * 2
+    with tempfile.TemporaryDirectory() as folder:
+        film = Path(folder, path.name)
+        with VideoWriter(film, fps, crf=FILM_CRF) as writer:
+            for frame in read_video(path, size):
+                writer.add(frame)
+        return film.read_bytes()
 
 
 def read_pictures(files: Iterable[Path], size: tuple[int, int] | None = None) -> Iterator[Frame]:

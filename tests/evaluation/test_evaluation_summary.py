@@ -6,6 +6,7 @@ import base64
 import io
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import av
 import numpy as np
@@ -22,6 +23,7 @@ from rllib_minestudio.evaluation.report import (
     _bins,
     comparison_table,
     lengths,
+    moments_of,
     returns,
     summary_table,
     write_page,
@@ -29,6 +31,7 @@ from rllib_minestudio.evaluation.report import (
 from rllib_minestudio.evaluation.summary import Rate, Summary, compare, mcnemar
 from rllib_minestudio.foundation.values import digest
 from rllib_minestudio.recordings import EpisodeWriter
+from rllib_minestudio.recordings.video import VideoWriter, small_film
 from tests.algorithms.toy_envs import AttackOnRed
 
 
@@ -192,7 +195,9 @@ def test_the_page_needs_no_other_file_and_escapes_what_it_shows(tmp_path):
             assert (context.name, context.pix_fmt) == ("h264", "yuv420p")
             assert sum(1 for _ in container.decode(video=0)) == 2
     names = [tag for tag, _ in page.tags]
-    assert "script" not in names and "link" not in names and names.count("svg") == 3
+    assert names.count("script") == 1 and "link" not in names, "and that one is the page's"
+    assert not any("src" in attributes for tag, attributes in page.tags if tag == "script")
+    assert names.count("svg") == 2, "all returns are equal, which needs no plot"
     assert "sampled actions" in page.text and "± is the standard deviation" in page.text
     details = names.index("details")
     assert names[details : details + 3] == ["details", "summary", "pre"], "the config is collapsed"
@@ -206,7 +211,7 @@ def test_the_page_says_how_and_what_was_played_and_shows_pairs(tmp_path):
     page = Page((tmp_path / "summary.html").read_text())
     assert "most probable actions" in page.text and policy["checkpoint"] in page.text
     assert "new minus old" in page.text and "above the line, the new policy" in page.text
-    assert [tag for tag, _ in page.tags].count("svg") == 4
+    assert [tag for tag, _ in page.tags].count("svg") == 3, "a single rate needs no plot"
 
 
 @pytest.mark.parametrize(
@@ -233,6 +238,33 @@ def test_axes_of_whole_numbers_have_whole_numbers():
     assert not [text for text in numbers_of(lengths(one)) if "." in text]
     in_parts = Summary.of([episode(i, True, 0.25 * i) for i in range(4)], seed=1, filter=None)
     assert [text for text in numbers_of(returns(in_parts)) if "." in text]
+
+
+def test_a_large_video_becomes_a_small_film_of_as_many_frames(tmp_path):
+    frames = np.random.default_rng(0).integers(0, 256, (12, 360, 640, 3), np.uint8)
+    with VideoWriter(tmp_path / "large.mp4", fps=10) as writer:
+        for frame in frames:
+            writer.add(frame)
+    film = small_film(tmp_path / "large.mp4")
+    assert len(film) < (tmp_path / "large.mp4").stat().st_size / 2
+    with av.open(io.BytesIO(film)) as container:
+        stream = container.streams.video[0]
+        assert (stream.width, stream.height, stream.average_rate) == (426, 240, 10)
+        assert sum(1 for _ in container.decode(video=0)) == 12
+
+
+def test_moments_of_reward_are_where_the_film_shows_their_outcome(tmp_path):
+    writer = EpisodeWriter(tmp_path / "e")
+    frame = np.zeros((16, 16, 3), np.uint8)
+    writer.begin(frame, {})
+    for t in range(50):
+        reward = {9: 1.0, 30: -0.5}.get(t, 0.0)
+        writer.add({"buttons": 0, "camera": 0}, reward, False, t == 49, frame=frame, info={})
+    one = episode(0, True, recording=str(writer.finish({})))
+    assert moments_of(one) == [(0.5, 1.0), (1.55, -0.5)]
+    assert moments_of(episode(1, True)) == []
+    (Path(one.recording) / "steps.npz").write_bytes(b"damaged")
+    assert moments_of(one) == []
 
 
 def test_videos_that_are_too_large_together_are_linked(tmp_path):

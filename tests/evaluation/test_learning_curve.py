@@ -42,7 +42,7 @@ def test_the_maximum_is_a_level_unless_it_would_press_the_curve_down(
     monkeypatch.setattr(Figure, "legend", noted)
     draw("cow", [AGENT], tmp_path / "curve.png", highest_possible=highest)
     assert levels == [highest] * lines
-    assert labels == ["agent", f"reward limit ({highest:g})"]
+    assert labels == ["agent", *[f"reward limit ({highest:g})"] * lines], "of what is drawn"
 
 
 @pytest.fixture

@@ -51,6 +51,26 @@ video.play().catch(error => done(String(error)));
 """
 
 
+class Pays:
+    """A callback that rewards the tenth and the twentieth step, in a second task more."""
+
+    def after_reset(self, sim, obs, info):
+        self.step = 0
+        return obs, info
+
+    def after_step(self, sim, obs, reward, terminated, truncated, info):
+        self.step += 1
+        return obs, reward + (self.step in (10, 20)), terminated, truncated, info
+
+
+ORDER = """
+const select = document.getElementById("order");
+select.value = arguments[0];
+select.dispatchEvent(new Event("change"));
+return [...document.querySelectorAll("figure")].map(figure => -figure.dataset.index);
+"""
+
+
 @pytest.fixture(scope="module")
 def evaluated(make_config, tmp_path_factory):
     """Recorded episodes of the embedded engine, their page, and the frames that were shown."""
@@ -58,7 +78,7 @@ def evaluated(make_config, tmp_path_factory):
         "obs_size": [16, 16],
         "render_size": list(SIZE),
         "num_empty_frames": 1,
-        "callbacks": [{"JudgeReset": {"time_limit": STEPS}}],
+        "callbacks": [{f"{Pays.__module__}.Pays": {}}, {"JudgeReset": {"time_limit": STEPS}}],
     }
     config = make_config(MineStudioEnv, **env_config)
     config.validate()
@@ -78,7 +98,7 @@ def evaluated(make_config, tmp_path_factory):
         )
     finally:
         runner.stop()
-    played[-1] = replace(played[-1], recording=None)
+    played[-1] = replace(played[-1], recording=None, undiscounted_return=5.0)
     labelled = list(parse_filter("x>0").filter(played))
     summary = Summary.of(labelled, seed=0, filter="x>0", policy={"name": "random"})
     write_page(summary, folder / "summary.html", (summary, compare(summary, summary)))
@@ -95,7 +115,8 @@ def browser(evaluated):
 
 def test_everything_is_there_and_nothing_complains(browser):
     plots = browser.find_elements("css selector", ".plots svg")
-    assert len(plots) == 4 and all(plot.is_displayed() for plot in plots)
+    # Of returns and of pairs: one task and equal lengths need no plot.
+    assert len(plots) == 2 and all(plot.is_displayed() for plot in plots)
     assert len(browser.find_elements("css selector", "figure")) == EPISODES
     assert len(browser.find_elements("tag name", "video")) == EPISODES - 1
     assert "not recorded" in browser.page_source and "3 paired episodes" in browser.page_source
@@ -116,6 +137,23 @@ def test_a_video_plays(browser):
     assert (video.get_property("videoWidth"), video.get_property("videoHeight")) == SIZE
     assert video.get_property("duration") == pytest.approx((STEPS + 1) / 20)
     assert video.get_property("error") is None
+    browser.execute_script("arguments[0].pause()", video)
+
+
+def test_episodes_are_sorted(browser):
+    assert browser.execute_script(ORDER, "return") == [2, 0, 1]
+    assert browser.execute_script(ORDER, "index") == [0, 1, 2]
+
+
+def test_a_moment_of_reward_is_jumped_to(browser):
+    first = browser.find_element("css selector", "figure")
+    moments = first.find_elements("css selector", ".moments button")
+    assert [moment.text for moment in moments] == ["0:00 +1", "0:01 +1"]
+    video = first.find_element("tag name", "video")
+    browser.execute_script("arguments[0].pause(); arguments[0].currentTime = 1.4", video)
+    moments[1].click()
+    moved = "return arguments[0].currentTime < 0.9 && !arguments[0].paused"
+    assert browser.execute_script(moved, video)
     browser.execute_script("arguments[0].pause()", video)
 
 
