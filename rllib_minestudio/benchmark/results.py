@@ -25,6 +25,7 @@ from rllib_minestudio.benchmark.results_file import (
     TaskDocument,
 )
 from rllib_minestudio.errors import MineStudioError
+from rllib_minestudio.evaluation.aggregates import Aggregates, Scores
 from rllib_minestudio.evaluation.summary import CONFIDENCE, Rate, mcnemar, paired_episodes, spread
 from rllib_minestudio.foundation.documents import given, read_document
 from rllib_minestudio.foundation.files import SmallFileError, write_whole
@@ -483,6 +484,8 @@ class BenchmarkComparison:
             scripted solution; they are not counted.
         rate: Difference of the success rates, with equal weight for each task.
         progress: Likewise for the progress.
+        aggregates: Both players' progress in all paired episodes.
+        scores: The same for each player, task by task.
     """
 
     first: str
@@ -491,15 +494,14 @@ class BenchmarkComparison:
     unpaired: tuple[str, ...]
     rate: MeanDifference
     progress: MeanDifference
+    aggregates: Aggregates
+    scores: tuple[Scores, Scores]
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain data."""
-        return {
-            "format": COMPARISON_FORMAT,
-            "version": COMPARISON_VERSION,
-            **asdict(self),
-            "tests": TESTS,
-        }
+        facts = {name: value for name, value in asdict(self).items() if name != "scores"}
+        identity = {"format": COMPARISON_FORMAT, "version": COMPARISON_VERSION}
+        return {**identity, **facts, "tests": TESTS}
 
     def save(self, file: Path) -> None:
         """Write `to_json` to a file, atomically."""
@@ -521,6 +523,13 @@ def compare_benchmarks(first: BenchmarkResults, second: BenchmarkResults) -> Ben
         raise MineStudioError("The benchmarks cannot be compared: no task was played in both.")
     names = {task.name for task, _ in paired}
     played = [task.name for one in (first, second) for task in one.with_status(PLAYED)]
+    players = (_name(first), _name(second))
+    if players[0] == players[1]:  # two runs of one player
+        players = (f"{players[0]} (first)", f"{players[1]} (second)")
+    scores = (
+        [np.array([a.progress for a, _ in pairs]) for _, pairs in paired],
+        [np.array([b.progress for _, b in pairs]) for _, pairs in paired],
+    )
     return BenchmarkComparison(
         first=_name(first),
         second=_name(second),
@@ -528,6 +537,8 @@ def compare_benchmarks(first: BenchmarkResults, second: BenchmarkResults) -> Ben
         unpaired=tuple(dict.fromkeys(name for name in played if name not in names)),
         rate=MeanDifference.of([_solved(pairs) for _, pairs in paired]),
         progress=MeanDifference.of([_progressed(pairs) for _, pairs in paired]),
+        aggregates=Aggregates.of("progress", players, *scores),
+        scores=scores,
     )
 
 

@@ -7,9 +7,9 @@ from dataclasses import MISSING, dataclass
 from pathlib import Path
 
 from rllib_minestudio.cli.flags import add_flags
-from rllib_minestudio.errors import MineStudioError
+from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
 from rllib_minestudio.foundation.console import stdout
-from rllib_minestudio.foundation.options import Flag, option
+from rllib_minestudio.foundation.options import Flag, broken_rule, option
 
 DESCRIPTION = """\
 Compare two runs of a benchmark, paired by task and episode.
@@ -37,6 +37,12 @@ class ComparisonRequest:
         MISSING, "Folder of the second run's results.", Flag("B", is_positional=True)
     )
     out: Path | None = option(None, "Also write the comparison, as JSON.", Flag("FILE"))
+    export: str | None = option(
+        None,
+        "Also write the progress of all paired episodes next to --out, as `rliable.npz`: for each "
+        "player the matrix, episodes by tasks, that the library takes.",
+        choices=("rliable",),
+    )
 
 
 def add_parser(parser: argparse.ArgumentParser) -> None:
@@ -48,13 +54,24 @@ def _run(request: ComparisonRequest) -> int:
     """Print the comparison, and return the exit status."""
     from rllib_minestudio.benchmark.report import comparison_table
     from rllib_minestudio.benchmark.results import BenchmarkResults, compare_benchmarks
+    from rllib_minestudio.evaluation.aggregates import export_to_rliable
 
+    if request.export is not None and request.out is None:
+        raise InvalidOptionsError(
+            broken_rule("--export", request.export, "needs --out, next to which it is written")
+        )
     first, second = map(BenchmarkResults.load, (request.first, request.second))
     comparison = compare_benchmarks(first, second)
     stdout.print(comparison_table(comparison))
+    stdout.print()
+    stdout.print(comparison.aggregates.table())
     if request.out is not None:
         try:
             comparison.save(request.out)
+            if request.export is not None:
+                names = comparison.aggregates.names
+                scores = dict(zip(names, comparison.scores, strict=True))
+                export_to_rliable(request.out.with_name("rliable.npz"), scores)
         except OSError as error:
             raise MineStudioError(
                 f"{str(request.out)!r} cannot be written: {error.strerror or error}. Choose "

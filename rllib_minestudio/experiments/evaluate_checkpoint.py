@@ -126,6 +126,7 @@ def evaluate_checkpoint(request: EvaluationRequest) -> int:
     options = EvaluationOptions.from_mapping(_options(request))
     ray_session.set_environment()
     ray_session.quieten(request.verbose)
+    from rllib_minestudio.evaluation.aggregates import return_aggregates
     from rllib_minestudio.evaluation.evaluate import environment_identity
     from rllib_minestudio.evaluation.reference_policy import load_prior
     from rllib_minestudio.evaluation.report import comparison_table, summary_table
@@ -163,6 +164,9 @@ def evaluate_checkpoint(request: EvaluationRequest) -> int:
         new, old = summaries
         compared = (old, compare(new, old))
         stdout.print(comparison_table(new, *compared))
+        if aggregates := return_aggregates(new, old):
+            stdout.print()
+            stdout.print(aggregates.table())
     return _report(summaries[0], folder, compared)
 
 
@@ -440,9 +444,6 @@ def _report(
         if compared is not None:
             compared[1].save(folder / "comparison.json")
         stdout.print(f"summary: {folder / SUMMARY_FILE}, {folder / PAGE_FILE}")
-        if compared is None and not problems:
-            command = f"rllib evaluate CHECKPOINT --compare {quoted(folder)}"
-            print_next({command: "another checkpoint in the same worlds"})
     except OSError as error:
         problems.append(f"The page could not be saved: {error}")
     recorded = sum(episode.recording is not None for episode in summary.episodes)
@@ -450,6 +451,9 @@ def _report(
         stdout.print(f"recordings: {recorded} below {folder / EPISODES_FOLDER}")
     for problem in problems:
         stderr.print(f"error: {problem}", style="red", markup=False)
+    if compared is None and not problems:
+        command = f"rllib evaluate CHECKPOINT --compare {quoted(folder)}"
+        print_next({command: "another checkpoint in the same worlds"})
     return 1 if problems else 0
 
 

@@ -5,6 +5,7 @@ import json
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from rich.console import Console
 from scipy.stats import binom
@@ -148,6 +149,13 @@ def test_the_command_prints_and_writes_the_comparison(tmp_path, capsys):
     assert main(words) == 0
     assert "+50%" in capsys.readouterr().out
     assert json.loads(file.read_text())["tasks"][0]["only_second"] == 1
+    assert main([*words, "--export", "rliable"]) == 0
+    assert "B improves on A with probability 0.75" in " ".join(capsys.readouterr().out.split())
+    with np.load(tmp_path / "rliable.npz") as scores:
+        progress = {name: scores[name].tolist() for name in scores}
+    assert progress == {"A": [[0.25], [0.25]], "B": [[1.0], [0.25]]}
+    assert main([*words[:4], "--export", "rliable"]) == 2
+    assert "needs --out" in capsys.readouterr().err
     assert main(["benchmark", "compare", str(tmp_path / "A"), str(tmp_path / "C")]) == 2
     assert "holds no results of a benchmark" in capsys.readouterr().err
     assert main([*words[:-1], str(tmp_path / "A" / "benchmark.json" / "x")]) == 2
