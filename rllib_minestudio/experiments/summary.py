@@ -188,16 +188,21 @@ def _record_video(plan: Any, folder: Path, result: Any) -> str | None:
         return None
     from rllib_minestudio.evaluation.play_loop import step_messages
     from rllib_minestudio.experiments.environment import make_env
-    from rllib_minestudio.experiments.videos import MAX_STEPS, film_checkpoint
+    from rllib_minestudio.experiments.videos import MAX_STEPS, NO_FRAMES, film_checkpoint
 
     path = folder / "agent.mp4"
     config = plan.example.copy(copy_frozen=False).update_from_dict(
         {"env_config": result.config.get("env_config", {})}
     )
     episodes = plan.summary.video_episodes
+    env = make_env(config)
+    if env.render_mode != "rgb_array":
+        env.close()
+        stdout.print(f"no video: {NO_FRAMES}")
+        return None
     with phase(f"recording the agent (at most {MAX_STEPS:,} steps an episode)") as show:
         tell = step_messages(show, episodes)
-        film_checkpoint(make_env(config), result.checkpoint.path, path, episodes, on_step=tell)
+        film_checkpoint(env, result.checkpoint.path, path, episodes, on_step=tell)
     return str(path)
 
 

@@ -19,7 +19,7 @@ import ray
 from ray import tune
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from rllib_minestudio.algorithms.env_runner import suited_env_options
+from rllib_minestudio.algorithms.environments import suited_env_options
 from rllib_minestudio.checkpoints.checkpoint import MODULE_PATH
 from rllib_minestudio.env.actions import ActionMapper
 from rllib_minestudio.evaluation.inference import Policy
@@ -30,6 +30,11 @@ from rllib_minestudio.recordings.key_strip import with_key_strip
 from rllib_minestudio.recordings.video import VideoWriter
 
 logger = logging.getLogger(__name__)
+
+NO_FRAMES = (
+    "the environment renders no frames. Those of gymnasium do with env_config: {render_mode: "
+    "rgb_array}, if the packages for it are installed."
+)
 
 VIDEOS = "videos"
 WEIGHTS = ".weights_"
@@ -200,13 +205,15 @@ def film_checkpoint(
         policy = Policy.load(checkpoint, env, trust=True)  # this run has just saved it
         options = getattr(env.unwrapped, "options", None)
         mapper = ActionMapper(getattr(options, "camera_config", None))
+        has_keys = "camera" in env.action_space.spaces
         with VideoWriter(video) as writer:
 
             def add_frame(action: Any, total: float) -> None:
                 value = 0.0 if policy.value is None else float(policy.value)
                 numbers = {"return": total, "value": value}
                 frame = np.asarray(env.render())
-                writer.add(with_key_strip(frame, mapper.keys_of(action), numbers))
+                keys = mapper.keys_of(action) if has_keys else {}
+                writer.add(with_key_strip(frame, keys, numbers))
 
             play_episodes(
                 env,
