@@ -40,7 +40,7 @@ from rllib_minestudio.errors import (
     InvalidOptionsError,
     MineStudioError,
 )
-from rllib_minestudio.foundation.observations import keys_of
+from rllib_minestudio.foundation.observations import keys_of, parts_of
 from rllib_minestudio.foundation.options import (
     EVER,
     MANY,
@@ -252,6 +252,8 @@ def model_problems(
         if blank is None:  # check at least what can be checked without the spaces
             policy.check_options(config.model_config)
             return []
+        if spaces is not None and (problems := _unseen_parts(blank, spaces["observation_space"])):
+            return problems
     except InvalidOptionsError as error:
         return error.problems
     except MineStudioError as error:
@@ -263,6 +265,28 @@ def model_problems(
         problems += _problems_of(lambda: WeightAverage(network, ema_decay))
     problems += _problems_of(lambda: freeze(network, options.get("freeze", ())))
     problems += _problems_of(lambda: parameter_groups(network, config.lr_factors))
+    return problems
+
+
+def _unseen_parts(policy: RecurrentRLModule, space: gym.Space) -> list[str]:
+    """Return which parts of an observation a policy reads and the environment does not show."""
+    if policy.observation_space != space:
+        return []  # built without the environment's spaces, which `space_problems` has compared
+    read = policy.observation_parts
+    shown_parts = parts_of(space, {keys_of(name)[0] for name in read})
+    problems = []
+    for name, part in read.items():
+        found = shown_parts.get(name)
+        if found is None:
+            problems.append(
+                f"The policy {type(policy).__name__} reads {name!r}, which the environment does "
+                f"not show: its observations are {shown(space)}."
+            )
+        elif found != part:
+            problems.append(
+                f"The policy {type(policy).__name__} reads {name!r} as {part.dtype} {part.shape}, "
+                f"but the environment shows {found.dtype} {found.shape}."
+            )
     return problems
 
 

@@ -14,8 +14,10 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from rllib_minestudio.algorithms import MineStudioPPO, MineStudioPPOConfig
 from rllib_minestudio.algorithms.environments import known_spaces
 from rllib_minestudio.env import MineStudioEnv
+from rllib_minestudio.env.t_maze import TMaze
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation import Policy
+from rllib_minestudio.foundation.observations import ObservationPart
 from rllib_minestudio.models.conv_gru_rl_module import ConvGRURLModule
 from rllib_minestudio.models.vpt_rl_module import VPTRLModule
 from tests.algorithms.any_envs import Mixed, Pictures, Steering, Talking
@@ -156,26 +158,28 @@ def test_remote_env_runners_and_two_learners_train(local_ray):
         algorithm.stop()
 
 
+def returns_in_t_maze(policy, iterations):
+    """Mean return of the last 200 episodes after each iteration, up to the first above 0.9."""
+    config = config_of(TMaze, {"length": 4}, module_class=policy, prior=None, kl_coeff=0.0)
+    config.training(num_epochs=4, gamma=0.95, entropy_coeff=0.01, lr=3e-3, weight_decay=0.0)
+    config.training(fragments_per_iteration=16, fragments_per_minibatch=4)
+    config.env_runners(num_envs_per_env_runner=16, rollout_fragment_length=32)
+    config.reporting(metrics_num_episodes_for_smoothing=200)
+    algorithm = config.build_algo()
+    returns = [0.0]
+    while len(returns) <= iterations and returns[-1] <= 0.9:
+        returns.append(algorithm.train()["env_runners"]["episode_return_mean"])
+    algorithm.stop()
+    return returns[1:]
+
+
 @pytest.mark.slow
 def test_a_t_maze_is_learned_by_who_remembers_and_not_by_who_forgets(local_ray):
     """A policy without a memory can be right in half of the mazes only, however long it learns."""
-    means = {}
-    for policy in (ConvGRURLModule, Forgetful):
-        config = config_of(
-            "rllib_minestudio.env.t_maze.TMaze", {"length": 4}, num_epochs=4, gamma=0.95
-        )
-        config.training(module_class=policy, prior=None, kl_coeff=0.0, entropy_coeff=0.01, lr=3e-3)
-        config.training(fragments_per_iteration=16, fragments_per_minibatch=4, weight_decay=0.0)
-        config.env_runners(num_envs_per_env_runner=16, rollout_fragment_length=32)
-        config.reporting(metrics_num_episodes_for_smoothing=200)
-        algorithm = config.build_algo()
-        for _ in range(40):
-            means[policy] = algorithm.train()["env_runners"]["episode_return_mean"]
-            if means[policy] > 0.9:
-                break
-        algorithm.stop()
-    assert means[ConvGRURLModule] > 0.9
-    assert 0.3 < means[Forgetful] < 0.65  # four standard deviations of a coin
+    remembering = returns_in_t_maze(ConvGRURLModule, 60)
+    assert remembering[-1] > 0.9
+    forgetting = returns_in_t_maze(Forgetful, len(remembering))
+    assert max(forgetting) < 0.65  # four standard deviations of a coin
 
 
 class Forgetful(ConvGRURLModule):
@@ -279,6 +283,26 @@ def test_vpt_is_refused_by_name_where_it_has_nothing_to_see(env):
     assert (
         "The policy is VPT, which reads frames" in problem and "leave module_class out" in problem
     )
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        (
+            ObservationPart((2,), np.dtype(np.int64)),
+            "reads 'speed', which the environment does not",
+        ),
+        (ObservationPart((5,), np.dtype(np.float32)), "reads 'observation' as float32 (5,), but"),
+    ],
+)
+def test_parts_that_a_policy_of_the_users_reads_and_nobody_shows_are_named(part, message):
+    name = "speed" if part.shape == (2,) else "observation"
+
+    class Reader(ConvGRURLModule):
+        observation_parts = property(lambda self: {name: part})
+
+    (problem,) = problems_of(config_of(module_class=Reader))
+    assert message in problem and "Reader" in problem
 
 
 def test_a_class_of_the_users_that_cannot_be_built_here_is_left_to_its_machine():
