@@ -227,8 +227,9 @@ def model_problems(
     options = config.model_config
     if not isinstance(config.module_class, str | type):
         return []  # reported by the option's own check
-    if config.module_class == AUTO and config._policy_of_spec is None:
-        return []  # no policy can play the environment, which is reported, too
+    is_chosen = config.module_class != AUTO or config._policy_of_spec is not None
+    if not is_chosen and default_policy(config.env, config.env_config) is None:
+        return []  # no policy can play the environment, which `env_problems` reports
     given = [options.get("weights"), None if prior == INITIAL_PRIOR else prior]
     sources = {str(source): source for source in given if source is not None}
     opened: dict[str, Checkpoint] = {}
