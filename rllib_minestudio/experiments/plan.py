@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ray import tune
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import DEPRECATED_VALUE
+from ray.tune.registry import ENV_CREATOR, _global_registry
 from ray.tune.search.sample import Domain
 from ray.tune.search.variant_generator import generate_variants
 
@@ -212,7 +213,7 @@ def search_space(
         space["env"] = experiment.env
     if isinstance(space.get("env"), str):
         try:
-            space["env"] = environment_of(space["env"])
+            space["env"] = environment_of(space["env"], _is_ours(default_config))
         except InvalidOptionsError as error:
             problems.extend(f"{experiment.name}: {problem}" for problem in error.problems)
     for key in CLASS_OPTIONS:
@@ -225,8 +226,13 @@ def search_space(
     return space
 
 
-def environment_of(name: str) -> Any:
+def environment_of(name: str, is_for_ours: bool) -> Any:
     """Return the environment class that a name in a file stands for; other names as they are.
+
+    Args:
+        name: As in the file.
+        is_for_ours: Whether the algorithm is of this package. To all others, a name registered with
+            Tune means what is registered: `MineStudio` is `FlatSpaces` to them.
 
     Raises:
         InvalidOptionsError: There is no such environment.
@@ -234,7 +240,8 @@ def environment_of(name: str) -> Any:
     from rllib_minestudio.algorithms.environments import resolve_env
 
     found = resolve_env(name)
-    return found if isinstance(found, type) else name
+    is_registered = _global_registry.contains(ENV_CREATOR, name)
+    return found if isinstance(found, type) and (is_for_ours or not is_registered) else name
 
 
 def check_variants(
