@@ -23,7 +23,7 @@ from ray.rllib.utils.metrics import (
 
 from rllib_minestudio.algorithms import reporting
 from rllib_minestudio.algorithms.demonstration_data import DemonstrationData, split
-from rllib_minestudio.algorithms.env_runner import ENV_NAME
+from rllib_minestudio.algorithms.environments import ENV_NAME
 from rllib_minestudio.algorithms.learner.imitation import MineStudioBCLearner
 from rllib_minestudio.algorithms.options import CloningOptions, CloningTraining
 from rllib_minestudio.algorithms.policy_config import (
@@ -85,6 +85,7 @@ class MineStudioBCConfig(PolicyAlgorithmConfig, EvaluatedConfig, BCConfig, Cloni
             InvalidOptionsError: If any are wrong, with one sentence per problem.
         """
         self.refuse_settings(MineStudioBCConfig(), refused_by_cloning())
+        self.choose_policy()
         problems = problems_of(self)
         if problems:
             raise InvalidOptionsError(problems)
@@ -123,6 +124,7 @@ def problems_of(config: MineStudioBCConfig) -> list[str]:
     """Return all problems of a config, one sentence each."""
     problems = [
         *_number_problems(config),
+        *env_problems(config.env, config.env_config),
         *_data_problems(config),
         *_memory_problems(config),
         *model_problems(config),
@@ -200,7 +202,7 @@ def _evaluation_problems(config: MineStudioBCConfig) -> list[str]:
             f"evaluation_num_env_runners is {config.evaluation_num_env_runners}: clones are "
             "evaluated in the driver, in num_envs_per_env_runner environments side by side; use 0."
         )
-    return problems + env_problems(config.env, config.env_config)
+    return problems
 
 
 # ------------------------------------------------------------------------------------ the algorithm

@@ -6,7 +6,6 @@ It builds the environments, loads weights, and reports what its `FragmentCollect
 from __future__ import annotations
 
 import copy
-import importlib
 import secrets
 import time
 import uuid
@@ -24,7 +23,6 @@ from ray.rllib.core import COMPONENT_RL_MODULE
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 from ray.rllib.utils import force_list
 from ray.rllib.utils.metrics import SAMPLE_TIMER, WEIGHTS_SEQ_NO
-from ray.tune.registry import ENV_CREATOR, _global_registry
 
 from rllib_minestudio.algorithms import reporting
 from rllib_minestudio.algorithms.env_pool import (
@@ -36,6 +34,7 @@ from rllib_minestudio.algorithms.env_pool import (
     ProcessEnvs,
 )
 from rllib_minestudio.algorithms.env_pool.base import EnvConfig, Infos, StepInfos
+from rllib_minestudio.algorithms.environments import env_makers, episodes_seed, is_harmless
 from rllib_minestudio.algorithms.fragment import (
     SAMPLING,
     Fragment,
@@ -51,13 +50,9 @@ from rllib_minestudio.algorithms.prior_latents import (
     PriorWeights,
     build_prior_latents,
 )
-from rllib_minestudio.env import MineStudioEnv
-from rllib_minestudio.env.env_options import VOXEL
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.foundation.episode_seeds import EpisodeCounts, derived_seed
-from rllib_minestudio.foundation.options import broken_rule
 from rllib_minestudio.models.float_precision import set_arithmetic
-from rllib_minestudio.models.policy_registry import VPT, find_policy
 
 
 class MineStudioEnvRunner(SingleAgentEnvRunner):
@@ -256,112 +251,6 @@ def refuse_arguments(others: Mapping[str, Any]) -> None:
         )
 
 
-# ------------------------------------------------ from `config.env` to constructors of environments
-
-ENV_NAME = "MineStudio"
-"""The name of `MineStudioEnv` in YAML files."""
-
-
-EnvMaker = Callable[[EnvConfig], gym.Env]
-
-
-def resolve_env(env: Any) -> EnvMaker:
-    """Find the constructor for an environment specifier.
-
-    The result is the same in every process, except for names registered by the user.
-
-    Args:
-        env: A class or function of one argument, the `EnvConfig`; `MineStudio`; a name given to
-            `ray.tune.register_env`; or a dotted path `package.module.Class`.
-
-    Raises:
-        InvalidOptionsError: If it is none of these.
-    """
-    if callable(env):
-        return env
-    if env == ENV_NAME:
-        return MineStudioEnv
-    if isinstance(env, str) and _global_registry.contains(ENV_CREATOR, env):
-        return _global_registry.get(ENV_CREATOR, env)
-    if isinstance(env, str) and "." in env:
-        module, _, name = env.replace(":", ".").rpartition(".")
-        try:
-            found = getattr(importlib.import_module(module), name)
-        except (ImportError, AttributeError, ValueError) as error:
-            raise InvalidOptionsError(
-                f"env is {env!r}, which cannot be imported: {error}"
-            ) from error
-        # An object named in a file is called only if it is an environment class.
-        if not isinstance(found, type) or not issubclass(found, gym.Env):
-            raise InvalidOptionsError(f"env is {env!r}, which is not an environment class.")
-        return found
-    raise InvalidOptionsError(
-        broken_rule(
-            "env",
-            env,
-            f"must be {ENV_NAME!r}, a class, a dotted path to a class, or a name registered with "
-            "ray.tune.register_env",
-        )
-    )
-
-
-def known_spaces(env: Any, env_config: Mapping[str, Any]) -> dict[str, gym.Space] | None:
-    """Return the spaces of an environment if they are known without building it.
-
-    Returns:
-        `observation_space` and `action_space`; None if the environment has to be built, or if it or
-        one of its options is invalid, which other checks report.
-    """
-    try:
-        found = resolve_env(env)
-        if isinstance(found, type) and issubclass(found, MineStudioEnv):
-            return dict(found.spaces_of(env_config))
-    except InvalidOptionsError:
-        pass
-    return None
-
-
-def suited_env_config(
-    env: Any, env_config: Mapping[str, Any], defaults: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return an environment's options, with a policy's defaults for those not given.
-
-    Args:
-        env: An environment specifier; policies have defaults for `MineStudioEnv` only.
-        env_config: The options given by the user.
-        defaults: The policy's defaults, see `RecurrentRLModule.env_defaults`.
-    """
-    return {**(defaults if env in (ENV_NAME, MineStudioEnv) else {}), **env_config}
-
-
-def suited_env_options(env: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the `env_config` in a trial's options, with its policy's defaults."""
-    policy = find_policy(options.get("module_class", VPT))
-    defaults = policy.env_defaults(options.get("model") or {})
-    return suited_env_config(env, options.get("env_config") or {}, defaults)
-
-
-def episodes_seed(config: AlgorithmConfig) -> int:
-    """Return the seed of all episodes: the environment's option `seed`, or else the algorithm's."""
-    own = config.env_config.get("seed")
-    return own if isinstance(own, int) and own >= 0 else config.seed or 0
-
-
-def env_makers(
-    config: AlgorithmConfig, worker_index: int, num_workers: int
-) -> list[Callable[[], gym.Env]]:
-    """Return one constructor per environment of an env runner."""
-    maker = resolve_env(config.env)
-    options = {"seed": config.seed or 0, **config.env_config}
-    return [
-        partial(
-            maker,
-            EnvConfig(options, worker_index=worker_index, vector_index=i, num_workers=num_workers),
-        )
-        for i in range(config.num_envs_per_env_runner)
-    ]
-
-
 def make_pool(
     env: Any,
     env_config: Mapping[str, Any],
@@ -376,14 +265,13 @@ def make_pool(
         env: The environment specifier.
         env_config: The environment's options.
         make_envs: One constructor per environment.
-        options: With mode `auto`, `MineStudioEnv` with the embedded engine runs inline: it neither
-            hangs nor crashes, and its steps take less time than messages to another process.
+        options: With mode `auto`, environments run inline if they neither hang nor crash, and their
+            steps take less time than messages to another process.
         arguments: Further arguments of the pool.
     """
     mode = options.mode
     if mode == AUTO:
-        embedded = resolve_env(env) is MineStudioEnv and env_config.get("engine", VOXEL) == VOXEL
-        mode = INLINE if embedded else PROCESS
+        mode = INLINE if is_harmless(env, env_config) else PROCESS
     pool = InlineEnvs if mode == INLINE else ProcessEnvs
     return pool(make_envs, options=options, **arguments)
 

@@ -45,7 +45,8 @@ class EnvPoolOptions:
         AUTO,
         "`inline` runs environments one after the other in the env runner's own process; "
         "`process` runs each in a process of its own, which may die or hang without harm; `auto` "
-        "is inline for the embedded engine, and otherwise process.",
+        "is inline for the embedded engine and for gymnasium's own environments, and otherwise "
+        "process.",
         choices=MODES,
     )
     inference_batch_size: int = option(
@@ -144,9 +145,10 @@ class SharedOptions:
         def __getattr__(self, name: str) -> Any: ...
 
     module_class: str = option(
-        "VPT",
+        AUTO,
         "The policy is `VPT`, `ConvGRU`, or a `RecurrentRLModule` of your own, given by its import "
-        "path (docs/policies.md); `model` holds its options.",
+        "path (docs/policies.md); `model` holds its options. `auto` is VPT in MineStudio's "
+        "environment and in others with its frames and tokens, and ConvGRU everywhere else.",
         check=_class_problems,
     )
     lr: Schedule = option(

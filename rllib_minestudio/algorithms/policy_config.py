@@ -17,11 +17,14 @@ from ray.rllib.models import MODEL_DEFAULTS
 from rllib_minestudio import checkpoints
 from rllib_minestudio.algorithms import hooks
 from rllib_minestudio.algorithms.demonstration_windows import unreadable_parts
-from rllib_minestudio.algorithms.env_runner import (
-    ENV_NAME,
+from rllib_minestudio.algorithms.environments import (
+    default_policy,
+    is_minestudio,
+    known_adapter,
     known_spaces,
     resolve_env,
     suited_env_config,
+    tell_default_policy,
 )
 from rllib_minestudio.algorithms.options import INITIAL_PRIOR, SharedOptions
 from rllib_minestudio.algorithms.rllib_settings import (
@@ -37,7 +40,7 @@ from rllib_minestudio.errors import (
     InvalidOptionsError,
     MineStudioError,
 )
-from rllib_minestudio.foundation.observations import keys_of
+from rllib_minestudio.foundation.observations import keys_of, parts_of
 from rllib_minestudio.foundation.options import (
     EVER,
     MANY,
@@ -51,7 +54,7 @@ from rllib_minestudio.foundation.options import (
 )
 from rllib_minestudio.models.fine_tuning import WeightAverage, freeze, parameter_groups
 from rllib_minestudio.models.policy import RecurrentRLModule
-from rllib_minestudio.models.policy_registry import VPT, class_problems, find_policy
+from rllib_minestudio.models.policy_registry import AUTO, VPT, class_problems, find_policy
 from rllib_minestudio.recordings.layout import TOKEN_COLUMNS
 
 if TYPE_CHECKING:
@@ -138,17 +141,33 @@ class PolicyAlgorithmConfig(AlgorithmConfig):
             defaults = self.policy_class.env_defaults(self.model_config)
             self.environment(env_config=suited_env_config(self.env, self.env_config, defaults))
 
+    def choose_policy(self) -> None:
+        """Replace `module_class: auto` by the policy for this environment.
+
+        Env runners and learners in other processes get the name, as do checkpoints.
+        """
+        if self.module_class == AUTO and self._policy_of_spec is None and not self._is_frozen:
+            self.module_class = default_policy(self.env, self.env_config) or AUTO
+            if self.module_class not in (AUTO, VPT):
+                tell_default_policy(shown(self.env), self.module_class)
+
     def get_default_rl_module_spec(self) -> RLModuleSpec:
         """Return the module spec of the policy that `module_class` names."""
-        return RLModuleSpec(module_class=find_policy(self.module_class))
+        return RLModuleSpec(module_class=self.policy_class)
 
     @property
     def policy_class(self) -> type[RecurrentRLModule]:
         """The policy's class: from `rl_module(rl_module_spec=...)`, else from `module_class`."""
-        spec = self._rl_module_spec
-        if isinstance(spec, RLModuleSpec) and spec.module_class is not None:
-            return spec.module_class
+        if self._policy_of_spec is not None:
+            return self._policy_of_spec
+        if self.module_class == AUTO:
+            return find_policy(default_policy(self.env, self.env_config) or VPT)
         return find_policy(self.module_class)
+
+    @property
+    def _policy_of_spec(self) -> Any:
+        spec = self._rl_module_spec
+        return spec.module_class if isinstance(spec, RLModuleSpec) else None
 
     def known_spaces(self) -> dict[str, gym.Space] | None:
         """Return the environment's spaces if they are known without building it.
@@ -208,6 +227,9 @@ def model_problems(
     options = config.model_config
     if not isinstance(config.module_class, str | type):
         return []  # reported by the option's own check
+    is_chosen = config.module_class != AUTO or config._policy_of_spec is not None
+    if not is_chosen and default_policy(config.env, config.env_config) is None:
+        return []  # no policy can play the environment, which `env_problems` reports
     given = [options.get("weights"), None if prior == INITIAL_PRIOR else prior]
     sources = {str(source): source for source in given if source is not None}
     opened: dict[str, Checkpoint] = {}
@@ -224,10 +246,15 @@ def model_problems(
             return problems
         if options.get("weights") is not None:
             options = {**options, "weights": opened[str(options["weights"])]}
-        blank = policy.blank(options, config.known_spaces())
+        spaces = config.known_spaces()
+        blank = policy.blank(options, spaces)
+        if spaces is not None and (problems := policy.space_problems(options, spaces)):
+            return problems
         if blank is None:  # check at least what can be checked without the spaces
             policy.check_options(config.model_config)
             return []
+        if spaces is not None and (problems := _unseen_parts(blank, spaces["observation_space"])):
+            return problems
     except InvalidOptionsError as error:
         return error.problems
     except MineStudioError as error:
@@ -239,6 +266,28 @@ def model_problems(
         problems += _problems_of(lambda: WeightAverage(network, ema_decay))
     problems += _problems_of(lambda: freeze(network, options.get("freeze", ())))
     problems += _problems_of(lambda: parameter_groups(network, config.lr_factors))
+    return problems
+
+
+def _unseen_parts(policy: RecurrentRLModule, space: gym.Space) -> list[str]:
+    """Return which parts of an observation a policy reads and the environment does not show."""
+    if policy.observation_space != space:
+        return []  # built without the environment's spaces, which `space_problems` has compared
+    read = policy.observation_parts
+    shown_parts = parts_of(space, {keys_of(name)[0] for name in read})
+    problems = []
+    for name, part in read.items():
+        found = shown_parts.get(name)
+        if found is None:
+            problems.append(
+                f"The policy {type(policy).__name__} reads {name!r}, which the environment does "
+                f"not show: its observations are {shown(space)}."
+            )
+        elif found != part:
+            problems.append(
+                f"The policy {type(policy).__name__} reads {name!r} as {part.dtype} {part.shape}, "
+                f"but the environment shows {found.dtype} {found.shape}."
+            )
     return problems
 
 
@@ -259,15 +308,17 @@ def recorded_parts_problems(config: SharedOptions, recordings: Iterable[str | Pa
 def env_problems(env: Any, env_config: Mapping[str, Any]) -> list[str]:
     """Check a config's environment and its options; return one sentence per problem."""
     problems = _problems_of(lambda: resolve_env(env))
-    if env in (ENV_NAME, MineStudioEnv):
-        problems += _problems_of(lambda: MineStudioEnv.check_options(env_config))
-    return problems
+    if problems:
+        return problems
+    if is_minestudio(env):
+        return _problems_of(lambda: MineStudioEnv.check_options(env_config))
+    return _problems_of(lambda: known_adapter(env, env_config))
 
 
 def _disagreement(config: PolicyAlgorithmConfig) -> list[str]:
     """Return a problem if two different policies are configured; the default does not count."""
     policy, name = config.policy_class, config.module_class
-    if name == VPT or find_policy(name) is policy:
+    if name == AUTO or find_policy(name) is policy:
         return []
     return [
         f"module_class is {shown(name)}, but rl_module_spec.module_class is {policy.__name__}: "

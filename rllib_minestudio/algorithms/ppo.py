@@ -28,7 +28,8 @@ from ray.rllib.utils.metrics import (
 )
 
 from rllib_minestudio.algorithms import reporting
-from rllib_minestudio.algorithms.env_runner import ENV_NAME, MineStudioEnvRunner, episodes_seed
+from rllib_minestudio.algorithms.env_runner import MineStudioEnvRunner
+from rllib_minestudio.algorithms.environments import ENV_NAME, episodes_seed
 from rllib_minestudio.algorithms.fragment import RolloutReport
 from rllib_minestudio.algorithms.learner import (
     ITERATION,
@@ -126,6 +127,7 @@ class MineStudioPPOConfig(PolicyAlgorithmConfig, EvaluatedConfig, PPOOptions):
         """
         self.refuse_settings(MineStudioPPOConfig(), REFUSED)
         super().validate()
+        self.choose_policy()
         problems = problems_of(self)
         if problems:
             raise InvalidOptionsError(problems)

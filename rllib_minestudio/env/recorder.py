@@ -17,7 +17,7 @@ from rllib_minestudio.env.actions import ActionMapper
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError
 from rllib_minestudio.foundation.episode_info import POV, SUCCESS
 from rllib_minestudio.foundation.observations import IMAGE, parts_of, write_observation
-from rllib_minestudio.foundation.options import Problems, option, option_problems
+from rllib_minestudio.foundation.options import Problems, option, option_problems, shown
 from rllib_minestudio.foundation.recording_options import (
     AUTO,
     DATASET,
@@ -72,7 +72,8 @@ class EpisodeRecorder(gym.Wrapper):
 
         Raises:
             InvalidOptionsError: If frames have odd sides, which H.264 cannot store, or are to be
-                rendered by an environment that does not render.
+                rendered by an environment that does not render; or if the environment cannot be
+                recorded (`why_unrecordable`).
         """
         super().__init__(env)
         self._given = options
@@ -84,6 +85,10 @@ class EpisodeRecorder(gym.Wrapper):
         self.failures: list[str] = []
         config = getattr(getattr(env.unwrapped, "options", None), "camera_config", None)
         self._mapper = ActionMapper(config)
+        # Only of actions that are mappings, and have no such entry of their own.
+        space = env.action_space
+        is_mapping = isinstance(space, gym.spaces.Dict)
+        self._extras = [name for name in EXTRAS if is_mapping and name not in space.spaces]
         if options is not None:
             self._adopt(options)
 
@@ -111,9 +116,9 @@ class EpisodeRecorder(gym.Wrapper):
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Play and record a step; `EXTRAS` in the action are not passed to the environment."""
-        extras = {name: float(action[name]) for name in EXTRAS if name in action}
+        extras = {name: float(action[name]) for name in self._extras if name in action}
         if extras:
-            action = {name: value for name, value in action.items() if name not in EXTRAS}
+            action = {name: value for name, value in action.items() if name not in extras}
         obs, reward, terminated, truncated, info = self.env.step(action)
         reward = float(reward)
         if self._writer is not None:
@@ -220,13 +225,41 @@ class EpisodeRecorder(gym.Wrapper):
 
     def _adopt(self, options: RecorderOptions) -> None:
         """Use these options from now on, if they fit the environment's frames."""
-        self._options = options.for_env(renders=self.env.render_mode == "rgb_array")
+        renders = self.env.render_mode == "rgb_array"
+        problem = why_unrecordable(self.env.observation_space, self.env.action_space, renders)
+        if problem is not None:
+            raise InvalidOptionsError(problem)
+        self._options = options.for_env(renders=renders)
         env_options = getattr(self.env.unwrapped, "options", None)
         if self._options.shows_pov and env_options is not None:
             width, height = env_options.render_size
         else:
             height, width = self.env.observation_space[IMAGE].shape[:2]
         self._options.check_size(width, height)
+
+
+def why_unrecordable(
+    observation_space: gym.Space[Any], action_space: gym.Space[Any], renders: bool
+) -> str | None:
+    """Return why an environment's episodes cannot be recorded, in a sentence; None if they can.
+
+    Recordings have MineStudio's layout: frames, and for each of them keys and a camera.
+
+    Args:
+        observation_space: The environment's.
+        action_space: The environment's.
+        renders: Whether its `render_mode` is `rgb_array`.
+    """
+    has_keys = isinstance(action_space, gym.spaces.Dict) and "camera" in action_space.spaces
+    seen = observation_space.spaces if isinstance(observation_space, gym.spaces.Dict) else ()
+    has_frames = IMAGE in seen
+    if has_keys and (has_frames or renders):
+        return None
+    return (
+        "Recordings hold frames with MineStudio's keys and camera, which an environment with "
+        f"observations {shown(observation_space)} and actions {shown(action_space)} does not have: "
+        "evaluate it without recording."
+    )
 
 
 def _first_free(folder: Path) -> int:

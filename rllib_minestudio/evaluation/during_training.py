@@ -16,7 +16,11 @@ from rllib_minestudio.algorithms import MineStudioBCConfig
 from rllib_minestudio.algorithms.env_runner import wanted_callbacks
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
-from rllib_minestudio.evaluation.evaluate import environment_identity, evaluate
+from rllib_minestudio.evaluation.evaluate import (
+    environment_identity,
+    evaluate,
+    recording_problems,
+)
 from rllib_minestudio.evaluation.evaluation_options import (
     PAGE_FILE,
     SUMMARY_FILE,
@@ -76,7 +80,9 @@ def install(config: AlgorithmConfig) -> None:
             "while they are trained. Set num_learners to 1, or evaluate in turns."
         )
     try:
-        kl_to = _options(config, Path()).kl_to
+        options = _options(config, Path())
+        problems += recording_problems(config, options)
+        kl_to = options.kl_to
         if kl_to is not None and open_prior(playing_config(config), kl_to) is None:
             problems.append(NO_FILE)
     except InvalidOptionsError as error:

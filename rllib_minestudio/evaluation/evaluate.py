@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
-from rllib_minestudio.algorithms.env_runner import resolve_env
+from rllib_minestudio.algorithms.environments import is_embedded, is_minestudio, known_spaces
 from rllib_minestudio.env import MineStudioEnv
+from rllib_minestudio.env.adapter import RENDER_MODE
 from rllib_minestudio.env.env_options import VOXEL
+from rllib_minestudio.env.recorder import why_unrecordable
 from rllib_minestudio.env.voxel import RULES
 from rllib_minestudio.evaluation.agent_runner import AgentGroup, AgentOrder
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
@@ -92,6 +94,17 @@ def evaluate(
     )
 
 
+def recording_problems(config: AlgorithmConfig, options: EvaluationOptions) -> list[str]:
+    """Return why an evaluation cannot be recorded as its options ask for, in a sentence or none."""
+    if options.record is None or is_minestudio(config.env):
+        return []
+    spaces = known_spaces(config.env, config.env_config)
+    if spaces is None:
+        return []  # the recorder itself will tell
+    problem = why_unrecordable(**spaces, renders=config.env_config.get(RENDER_MODE) is not None)
+    return [] if problem is None else [problem]
+
+
 def environment_identity(config: AlgorithmConfig, options: EvaluationOptions) -> dict[str, Any]:
     """Describe everything that determines the worlds of an evaluation, with a digest.
 
@@ -99,14 +112,12 @@ def environment_identity(config: AlgorithmConfig, options: EvaluationOptions) ->
         config: The AlgorithmConfig.
         options: Options of the evaluation, for its step limit.
     """
-    is_ours = resolve_env(config.env) is MineStudioEnv
     facts = {
-        "env": _OUR_ENV if is_ours else _name_of(config.env),
+        "env": _OUR_ENV if is_minestudio(config.env) else _name_of(config.env),
         "env_config": plain(dict(config.env_config)),
         "max_steps": options.max_steps,
     }
-    engine = config.env_config.get("engine", VOXEL)
-    if engine == VOXEL and is_ours:
+    if is_embedded(config.env, config.env_config):
         facts["rules"] = RULES
     return {**facts, "digest": digest(facts)}
 

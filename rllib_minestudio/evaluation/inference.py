@@ -10,9 +10,11 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from rllib_minestudio import checkpoints
 from rllib_minestudio.checkpoints import Checkpoint, Source
+from rllib_minestudio.env.adapter import SpaceAdapter
 from rllib_minestudio.errors import InvalidBatchError
-from rllib_minestudio.evaluation.policy_loading import load_module
+from rllib_minestudio.evaluation.policy_loading import load_module, played_adapter
 from rllib_minestudio.foundation.observations import IMAGE, ObservationPart, flattened, nested
 from rllib_minestudio.models.acting import RolloutSession
 from rllib_minestudio.models.policy import RecurrentRLModule
@@ -20,6 +22,8 @@ from rllib_minestudio.models.policy import RecurrentRLModule
 
 class Policy:
     """A trained policy that acts step by step and keeps its memory, in one or several environments.
+
+    Observations and actions are those of the environment itself, whatever its spaces are.
 
     Attributes:
         module: The RLModule.
@@ -34,7 +38,12 @@ class Policy:
     """
 
     def __init__(
-        self, module: RecurrentRLModule, *, deterministic: bool = False, seed: int | None = None
+        self,
+        module: RecurrentRLModule,
+        *,
+        deterministic: bool = False,
+        seed: int | None = None,
+        adapter: SpaceAdapter | None = None,
     ) -> None:
         """Wrap a module.
 
@@ -44,8 +53,10 @@ class Policy:
                 training, and their reported returns were measured that way; some do badly without
                 sampling.
             seed: Seed of the sampled actions; None draws one.
+            adapter: Of the environment; None if its spaces are the module's.
         """
         self.module = module
+        self._adapter = adapter or SpaceAdapter.unchanged(**_spaces_of(module))
         self._deterministic = deterministic
         self._random = np.random.default_rng(seed)
         self._parts = module.observation_parts
@@ -87,8 +98,14 @@ class Policy:
             InvalidOptionsError: The policy does not fit the environment.
             UntrustedError: Somebody else wrote the checkpoint, and it names a class.
         """
-        module = load_module(source, env, trust=trust).to(device)
-        return cls(module, deterministic=deterministic, seed=seed)
+        checkpoint = checkpoints.open(source, verified=True, trust=trust)
+        module = load_module(checkpoint, env, trust=trust).to(device)
+        adapter = None
+        if env is not None:
+            adapter = SpaceAdapter.of(env)
+        elif checkpoint.other_policy is not None:
+            adapter = played_adapter(checkpoint)
+        return cls(module, deterministic=deterministic, seed=seed, adapter=adapter)
 
     def reset(self, begins: ArrayLike | None = None, *, seed: int | None = None) -> None:
         """Clear the memory: the next observation begins an episode.
@@ -115,25 +132,23 @@ class Policy:
                 )
             self._begins |= given
 
-    def act(
-        self, observation: Mapping[str, Any], *, deterministic: bool | None = None
-    ) -> dict[str, NDArray[np.int64]]:
+    def act(self, observation: Any, *, deterministic: bool | None = None) -> Any:
         """Return the action for an observation, or the actions for a batch of N observations.
 
         Args:
-            observation: Nested as the environment returns it; parts that the policy does not read
-                are ignored. All parts may have a leading axis of N environments.
+            observation: As the environment returns it; parts that the policy does not read are
+                ignored. All parts may have a leading axis of N environments.
             deterministic: Take the most probable action; None keeps the policy's setting.
 
         Returns:
-            Each head's tokens in the shape of the action space: (1,) for `MultiDiscrete([n])`, ()
-            for `Discrete(n)`; for a batch, with a leading axis of N.
+            The environment's action: int64 of shape () for `Discrete`, an array for
+            `MultiDiscrete`, or a dict of these; for a batch, each with a leading axis of N.
 
         Raises:
             InvalidBatchError: A part is missing or has the wrong shape or dtype, or the number of
                 environments has changed since the previous step.
         """
-        batch, is_batch = _batch_of(observation, self._parts)
+        batch, is_batch = _batch_of(self._adapter.observation(observation), self._parts)
         num_envs = len(next(iter(batch.values())))
         begins = self._begins_of(num_envs)
         uniform_bh = None
@@ -149,10 +164,11 @@ class Policy:
         self._begins = np.zeros(num_envs, np.bool_)
         leading = (num_envs,) if is_batch else ()
         self.value = decision.value_b.float().cpu().numpy().reshape(leading)
-        return {
+        tokens = {
             name: tokens.cpu().numpy().reshape(leading + self._shapes[name])  # [N] -> the space's
             for name, tokens in decision.actions.items()
         }
+        return self._adapter.action(tokens)
 
     def _begins_of(self, num_envs: int) -> NDArray[np.bool_]:
         """Return in which environments the observation begins an episode.
@@ -179,6 +195,10 @@ class Policy:
     def _on_device(self, array: NDArray) -> torch.Tensor:
         # Arrays in shared memory may be read-only, of which torch warns.
         return torch.from_numpy(np.require(array, requirements=("C", "W"))).to(self.module.device)
+
+
+def _spaces_of(module: RecurrentRLModule) -> dict[str, gym.Space]:
+    return {"observation_space": module.observation_space, "action_space": module.action_space}
 
 
 def _batch_of(

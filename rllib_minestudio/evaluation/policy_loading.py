@@ -16,11 +16,12 @@ from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 from rllib_minestudio import checkpoints
 from rllib_minestudio.algorithms import MineStudioBCConfig, MineStudioPPOConfig
-from rllib_minestudio.algorithms.env_runner import ENV_NAME, known_spaces
+from rllib_minestudio.algorithms.environments import OWN_NAMES, known_adapter
 from rllib_minestudio.checkpoints import Checkpoint, Source
-from rllib_minestudio.checkpoints.checkpoint import MODULE_CLASS, MODULE_PATH, PLAYING_FILE
+from rllib_minestudio.checkpoints.checkpoint import MODULE_CLASS, MODULE_PATH, PLAYING_FILE, VPT
 from rllib_minestudio.checkpoints.trust import refuse_untrusted
 from rllib_minestudio.env import MineStudioEnv
+from rllib_minestudio.env.adapter import SpaceAdapter
 from rllib_minestudio.env.foreign_options import requests_beyond_data
 from rllib_minestudio.errors import (
     CheckpointMismatchError,
@@ -83,7 +84,7 @@ def load_policy(source: str | Path, *, trust: bool = False) -> LoadedPolicy:
     else:
         module = load_module(checkpoint)
         # All sizes in full, whatever file once decided them.
-        config = played_config(checkpoint).training(model=module.model_config)
+        config = played_config(checkpoint).training(module_class=VPT, model=module.model_config)
         weights = module.get_state()
     identity = {"checkpoint": checkpoint.name, "weights": weights_digest(weights)}
     return LoadedPolicy(config, weights, identity, checkpoint)
@@ -174,7 +175,7 @@ def load_module(
         UntrustedError: Somebody else wrote the checkpoint, and it names a class.
     """
     checkpoint = checkpoints.open(source, verified=True, trust=trust)
-    spaces = None if env is None else _spaces_of_env(env)
+    spaces = None if env is None else SpaceAdapter.of(env).module_spaces
     if checkpoint.other_policy is not None:
         return _load_module_of_other_class(checkpoint, *checkpoint.other_policy, spaces)
     config = config_from_checkpoint(checkpoint)
@@ -183,14 +184,6 @@ def load_module(
     module = VPTRLModule(model_config=asdict(config), **(spaces or spaces_of(config)))
     load_weights(module.network, checkpoint)
     return module
-
-
-def _spaces_of_env(env: Any) -> dict[str, gym.Space]:
-    """Return the spaces of an environment; of a vector environment, those of a single one."""
-    return {
-        name: getattr(env, f"single_{name}", None) or getattr(env, name)
-        for name in ("observation_space", "action_space")
-    }
 
 
 def _load_module_of_other_class(
@@ -206,7 +199,8 @@ def _load_module_of_other_class(
             spaces are neither given nor recorded in the checkpoint.
     """
     kind = policy_of_checkpoint(checkpoint)
-    spaces = spaces or played_spaces(checkpoint)
+    if spaces is None and (played := played_adapter(checkpoint)) is not None:
+        spaces = played.module_spaces
     if spaces is None:
         raise CheckpointMismatchError(
             f"{checkpoint.name!r} holds a policy of the class {name}, which needs to know the "
@@ -229,7 +223,7 @@ def _load_module_of_other_class(
 
 # ------------------------------------------- the config that a checkpoint's policy was trained with
 
-OWN_ENVIRONMENTS = (ENV_NAME, f"{MineStudioEnv.__module__}.{MineStudioEnv.__qualname__}")
+OWN_ENVIRONMENTS = (*OWN_NAMES, f"{MineStudioEnv.__module__}.{MineStudioEnv.__qualname__}")
 """The names of this package's environment in a `playing.yaml`."""
 
 
@@ -255,12 +249,11 @@ def played_config(checkpoint: Checkpoint) -> MineStudioPPOConfig:
     )
 
 
-def played_spaces(checkpoint: Checkpoint) -> dict[str, gym.Space] | None:
-    """Return the spaces of a checkpoint's environment, without unpickling anything.
+def played_adapter(checkpoint: Checkpoint) -> SpaceAdapter | None:
+    """Return the adapter of a checkpoint's environment, without unpickling anything.
 
     Returns:
-        `observation_space` and `action_space`; None if the checkpoint does not name the
-        environment, or only the environment itself knows its spaces.
+        None if the checkpoint does not name the environment, or it cannot be built here.
 
     Raises:
         CheckpointMismatchError: The description of the environment is damaged.
@@ -270,7 +263,10 @@ def played_spaces(checkpoint: Checkpoint) -> dict[str, gym.Space] | None:
         return None
     if not checkpoint.trusted:
         refuse_untrusted(checkpoint.name, _playing_requests(checkpoint))
-    return known_spaces(facts["env"], facts["env_config"])
+    try:
+        return known_adapter(facts["env"], facts["env_config"])
+    except InvalidOptionsError:
+        return None
 
 
 def _playing_requests(checkpoint: Checkpoint) -> list[str]:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 from ray.rllib.env.env_context import EnvContext
 
-from rllib_minestudio.algorithms.env_runner import resolve_env
-from rllib_minestudio.env import MineStudioEnv
-from rllib_minestudio.env.env_options import VOXEL
+from rllib_minestudio.algorithms.environments import given_options, is_embedded, resolve_env
+from rllib_minestudio.env.adapter import make_adapted
 from rllib_minestudio.experiments.ray_session import compile_kernels
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ def build_env(env: Any, env_config: Mapping[str, Any], seed: int) -> gym.Env:
         seed: Seed of its worlds.
     """
     make = resolve_env(env)
-    options = {"seed": seed, **env_config}
-    if make is MineStudioEnv and options.get("engine", VOXEL) == VOXEL:
+    options = given_options(make, env_config, seed)
+    if is_embedded(env, env_config):
         compile_kernels()
-    return make(EnvContext(options, worker_index=0))
+    return make_adapted(make, EnvContext(options, worker_index=0))

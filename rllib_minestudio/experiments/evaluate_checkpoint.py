@@ -117,7 +117,6 @@ def evaluate_checkpoint(request: EvaluationRequest) -> int:
     Raises:
         MineStudioError: The checkpoint, an option or a folder is invalid.
     """
-    from rllib_minestudio.env.env_options import VOXEL
     from rllib_minestudio.experiments import ray_session
     from rllib_minestudio.experiments.ray_session import compile_kernels
 
@@ -126,8 +125,9 @@ def evaluate_checkpoint(request: EvaluationRequest) -> int:
     options = EvaluationOptions.from_mapping(_options(request))
     ray_session.set_environment()
     ray_session.quieten(request.verbose)
+    from rllib_minestudio.algorithms.environments import is_embedded
     from rllib_minestudio.evaluation.aggregates import return_aggregates
-    from rllib_minestudio.evaluation.evaluate import environment_identity
+    from rllib_minestudio.evaluation.evaluate import environment_identity, recording_problems
     from rllib_minestudio.evaluation.reference_policy import load_prior
     from rllib_minestudio.evaluation.report import comparison_table, summary_table
     from rllib_minestudio.evaluation.summary import Summary, compare, require_same_worlds
@@ -142,13 +142,15 @@ def evaluate_checkpoint(request: EvaluationRequest) -> int:
         prior = load_prior(policy.config, policy.checkpoint, options.kl_to)
     elif options.kl_to is not None:
         raise InvalidOptionsError("--kl-to is for policies: agents report no probabilities.")
+    if problems := recording_problems(players[0].config, options):
+        raise InvalidOptionsError(problems)
     identities = [environment_identity(player.config, options) for player in players]
     met = [Summary((), options.seed, options.filter, config=i) for i in identities]
     met += [] if other is None else [other]
     if len(met) > 1:
         require_same_worlds(*met)  # before hours of play
     require_room(folder, LARGEST_SUMMARY, "--out or --record")  # before the first episode
-    if any(player.config.env_config.get("engine", VOXEL) == VOXEL for player in players):
+    if any(is_embedded(p.config.env, p.config.env_config) for p in players):
         compile_kernels()
     summaries: list[Summary] = []
     with sole_use(folder), ray_session.ray_session(max(1, request.workers), request.verbose):
@@ -308,18 +310,16 @@ class _Agent:
     def __init__(self, path: str, request: EvaluationRequest) -> None:
         from ray.rllib.env.env_context import EnvContext
 
-        from rllib_minestudio.algorithms.env_runner import resolve_env
-        from rllib_minestudio.env import MineStudioEnv
+        from rllib_minestudio.algorithms.environments import is_minestudio, resolve_env
         from rllib_minestudio.env.agents.user_agents import AgentMaker, shipped
         from rllib_minestudio.evaluation.agent_runner import AgentOrder
 
         self.config = _config(_config_of_env(request.env, request.trust), request)
         agent = AgentMaker.named(path)
         env = None
-        kind = resolve_env(self.config.env)
-        if kind is not MineStudioEnv:
+        if not is_minestudio(self.config.env):
             context = EnvContext(dict(self.config.env_config), worker_index=0)
-            env = shipped(partial(kind, context), "--env")
+            env = shipped(partial(resolve_env(self.config.env), context), "--env")
         gpus = request.gpus or 0.0
         self._order = AgentOrder(
             agent,
@@ -368,7 +368,7 @@ def _config_of_env(source: str | None, trust: bool) -> MineStudioPPOConfig:
         MineStudioError: The source cannot be loaded.
     """
     from rllib_minestudio.algorithms import MineStudioPPOConfig
-    from rllib_minestudio.algorithms.env_runner import ENV_NAME
+    from rllib_minestudio.algorithms.environments import ENV_NAME
 
     if source is not None:
         return load_policy_of(source, trust=trust).config

@@ -9,10 +9,10 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import gymnasium as gym
 from ray import tune
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import DEPRECATED_VALUE
+from ray.tune.registry import ENV_CREATOR, _global_registry
 from ray.tune.search.sample import Domain
 from ray.tune.search.variant_generator import generate_variants
 
@@ -173,7 +173,6 @@ ALGORITHMS = {
     DEFAULT_ALGORITHM: "rllib_minestudio.algorithms.MineStudioPPO",
     "MineStudioBC": "rllib_minestudio.algorithms.MineStudioBC",
 }
-ENVIRONMENTS = {"MineStudioEnv": "rllib_minestudio.env.MineStudioEnv"}
 CLASS_OPTIONS = ("callbacks", "env_runner_cls")
 """Options whose values are classes, named in YAML by their dotted paths."""
 
@@ -213,10 +212,10 @@ def search_space(
             problems.append(f"{path}.env: the experiment's own `env` is the same option; give one.")
         space["env"] = experiment.env
     if isinstance(space.get("env"), str):
-        env_path = f"{experiment.name}.env"
-        _replace_name(space, "env", ENVIRONMENTS, "environment", env_path, problems)
-        if not isinstance(space["env"], str) and not _is_class_of(space["env"], gym.Env):
-            problems.append(f"{env_path}: {experiment.env!r} is not a gymnasium environment class.")
+        try:
+            space["env"] = environment_of(space["env"], _is_ours(default_config))
+        except InvalidOptionsError as error:
+            problems.extend(f"{experiment.name}: {problem}" for problem in error.problems)
     for key in CLASS_OPTIONS:
         if isinstance(space.get(key), str):
             _replace_name(space, key, {}, key, f"{path}.{key}", problems)
@@ -225,6 +224,24 @@ def search_space(
     if experiment.algorithm_config is not None:
         space = _merged(_as_options(experiment.algorithm_config), space)
     return space
+
+
+def environment_of(name: str, is_for_ours: bool) -> Any:
+    """Return the environment class that a name in a file stands for; other names as they are.
+
+    Args:
+        name: As in the file.
+        is_for_ours: Whether the algorithm is of this package. To all others, a name registered with
+            Tune means what is registered: `MineStudio` is `FlatSpaces` to them.
+
+    Raises:
+        InvalidOptionsError: There is no such environment.
+    """
+    from rllib_minestudio.algorithms.environments import resolve_env
+
+    found = resolve_env(name)
+    is_registered = _global_registry.contains(ENV_CREATOR, name)
+    return found if isinstance(found, type) and (is_for_ours or not is_registered) else name
 
 
 def check_variants(
@@ -246,6 +263,7 @@ def check_variants(
         The first variant's AlgorithmConfig, or None if nothing could be built.
     """
     example = None
+    films = bool(experiment.record_video_interval)
     fitted: set[str] = set()
     for variant in variants(space):
         found = _part_problems(experiment, variant, default_config)
@@ -254,7 +272,9 @@ def check_variants(
             found = _whole_problems(config, variant, experiment.name)
             if not found and _is_ours(config) and (shape := _shape(config)) not in fitted:
                 fitted.add(shape)
-                found = _problems_of(partial(_check_fit, config), f"{experiment.name}.config")
+                found = _problems_of(
+                    partial(_check_fit, config, films), f"{experiment.name}.config"
+                )
             example = example or config
         problems.extend(found)
     return example
@@ -309,17 +329,21 @@ def _part_problems(
     problems = type_problems(written, default_config, path)
     model, env_config = written.get("model"), written.get("env_config")
     if isinstance(model, Mapping) and _is_ours(default_config):
-        policy = written.get("module_class", default_config.module_class)
-        problems += _problems_of(lambda: _check_model(policy, model), f"{path}.model")
+        chosen = {**vars(default_config), **variant}
+        problems += _problems_of(lambda: _check_model(chosen, model), f"{path}.model")
     check_env_options = getattr(variant.get("env"), "check_options", None)
     if isinstance(env_config, Mapping) and check_env_options is not None:
         problems += _problems_of(lambda: check_env_options(env_config), f"{path}.env_config")
     return problems
 
 
-def _check_model(policy: Any, options: Mapping[str, Any]) -> None:
-    from rllib_minestudio.models.policy_registry import find_policy
+def _check_model(chosen: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+    from rllib_minestudio.algorithms.environments import default_policy
+    from rllib_minestudio.models.policy_registry import AUTO, VPT, find_policy
 
+    policy = chosen["module_class"]
+    if policy == AUTO:
+        policy = default_policy(chosen["env"], chosen["env_config"]) or VPT
     find_policy(policy).check_options(options)
 
 
@@ -346,17 +370,20 @@ def _shape(config: AlgorithmConfig) -> str:
     return repr([config.env, config.env_config, policy, config.model_config, _prior(config)])
 
 
-def _check_fit(config: AlgorithmConfig) -> None:
+def _check_fit(config: AlgorithmConfig, films: bool) -> None:
     """Build the environment and the model once, to check that they fit each other.
 
     This takes seconds for the largest models, but finds images of the wrong size, environments that
-    do not start, and weights of another model before Ray is started.
+    do not start or have no frames to film, and weights of another model before Ray is started.
     """
     from rllib_minestudio.algorithms.options import INITIAL_PRIOR
     from rllib_minestudio.experiments.environment import make_env
+    from rllib_minestudio.experiments.videos import NO_FRAMES
 
     env = make_env(config)
     try:
+        if films and env.render_mode != "rgb_array":
+            raise InvalidOptionsError(f"record_video_interval makes videos, and {NO_FRAMES}")
         module = config.policy_class(
             observation_space=env.observation_space,
             action_space=env.action_space,

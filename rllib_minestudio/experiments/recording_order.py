@@ -13,16 +13,18 @@ import gymnasium as gym
 import torch
 
 from rllib_minestudio import checkpoints
-from rllib_minestudio.algorithms.env_runner import resolve_env, suited_env_options
+from rllib_minestudio.algorithms.environments import known_spaces, resolve_env, suited_env_options
 from rllib_minestudio.demonstrations.recording import RecordingOrder
 from rllib_minestudio.env import MineStudioEnv
+from rllib_minestudio.env.adapter import RENDER_MODE
 from rllib_minestudio.env.agents.hunter import BODIES
 from rllib_minestudio.env.env_options import VOXEL
+from rllib_minestudio.env.recorder import why_unrecordable
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.inference import Policy
 from rllib_minestudio.evaluation.policy_loading import load_module, weights_digest
-from rllib_minestudio.experiments.experiment_file import Experiment, load_experiments, load_object
-from rllib_minestudio.experiments.plan import ENVIRONMENTS, parse_search_space, variants
+from rllib_minestudio.experiments.experiment_file import Experiment, load_experiments
+from rllib_minestudio.experiments.plan import parse_search_space, variants
 from rllib_minestudio.experiments.ray_session import compile_kernels
 from rllib_minestudio.experiments.recording_request import NOVICE_STEPS, RecordingRequest
 from rllib_minestudio.foundation.agent_names import RANDOM, TOOLMAKERS
@@ -49,8 +51,6 @@ def recording_order(request: RecordingRequest) -> RecordingOrder:
     (experiment,) = experiments
     config = experiment.algorithm_config
     env: Any = experiment.env or getattr(config, "env", None) or MineStudioEnv
-    if isinstance(env, str) and env in ENVIRONMENTS:
-        env = load_object(env, ENVIRONMENTS, "environment", f"{experiment.name}.env")
     base = getattr(config, "env_config", None) or {}
     options = {**base, **experiment.config.get("env_config", {})}
     options = _suited_to_policy(env, options, experiment)
@@ -59,6 +59,10 @@ def recording_order(request: RecordingRequest) -> RecordingOrder:
         MineStudioEnv.check_options(options)
         if options.get("engine", VOXEL) == VOXEL:
             compile_kernels()
+    elif spaces := known_spaces(env, options):
+        problem = why_unrecordable(**spaces, renders=options.get(RENDER_MODE) is not None)
+        if problem is not None:
+            raise InvalidOptionsError(f"{experiment.name}: {problem}")
     novice_steps = request.novice_steps
     if request.novice is not None and novice_steps is None:
         novice_steps = NOVICE_STEPS

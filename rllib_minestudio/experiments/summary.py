@@ -13,7 +13,7 @@ from rllib_minestudio.checkpoints.lookup import BEST
 from rllib_minestudio.checkpoints.record import read_record
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.callbacks.builder import highest_return
-from rllib_minestudio.errors import CheckpointError, MineStudioError
+from rllib_minestudio.errors import CheckpointError, MineStudioError, describe
 from rllib_minestudio.evaluation.report import LearningCurve, draw, mean_and_range
 from rllib_minestudio.experiments.experiment_file import value_at
 from rllib_minestudio.experiments.result_metrics import (
@@ -186,18 +186,30 @@ def _record_video(plan: Any, folder: Path, result: Any) -> str | None:
     """Film the best trial's agent and return the file; None if there is nothing to film."""
     if not plan.summary.video_episodes or result.checkpoint is None:
         return None
+    from rllib_minestudio.algorithms.environments import is_minestudio
     from rllib_minestudio.evaluation.play_loop import step_messages
     from rllib_minestudio.experiments.environment import make_env
-    from rllib_minestudio.experiments.videos import MAX_STEPS, film_checkpoint
+    from rllib_minestudio.experiments.videos import MAX_STEPS, NO_FRAMES, film_checkpoint
 
     path = folder / "agent.mp4"
     config = plan.example.copy(copy_frozen=False).update_from_dict(
         {"env_config": result.config.get("env_config", {})}
     )
     episodes = plan.summary.video_episodes
+    env = make_env(config)
+    if env.render_mode != "rgb_array":
+        env.close()
+        stdout.print(f"no video: {NO_FRAMES}")
+        return None
     with phase(f"recording the agent (at most {MAX_STEPS:,} steps an episode)") as show:
         tell = step_messages(show, episodes)
-        film_checkpoint(make_env(config), result.checkpoint.path, path, episodes, on_step=tell)
+        try:
+            film_checkpoint(env, result.checkpoint.path, path, episodes, on_step=tell)
+        except Exception as error:  # an environment of the user's may raise anything
+            if is_minestudio(config.env):
+                raise
+            stdout.print(f"no video: {describe(error)}")
+            return None
     return str(path)
 
 

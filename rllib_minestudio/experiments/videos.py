@@ -19,8 +19,8 @@ import ray
 from ray import tune
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from rllib_minestudio.algorithms.env_runner import suited_env_options
-from rllib_minestudio.checkpoints.checkpoint import MODULE_PATH
+from rllib_minestudio.algorithms.environments import suited_env_options
+from rllib_minestudio.checkpoints.checkpoint import POLICY_FOLDER
 from rllib_minestudio.env.actions import ActionMapper
 from rllib_minestudio.evaluation.inference import Policy
 from rllib_minestudio.evaluation.play_loop import play_episodes
@@ -30,6 +30,11 @@ from rllib_minestudio.recordings.key_strip import with_key_strip
 from rllib_minestudio.recordings.video import VideoWriter
 
 logger = logging.getLogger(__name__)
+
+NO_FRAMES = (
+    "the environment renders no frames. Those of gymnasium do with env_config: {render_mode: "
+    "rgb_array}, if the packages for it are installed."
+)
 
 VIDEOS = "videos"
 WEIGHTS = ".weights_"
@@ -41,11 +46,11 @@ SECONDS_FOR_THE_LAST = 120.0
 """How long the end of a run waits for an unfinished video."""
 
 
-def film(module_folder: str, env: Any, env_config: dict[str, Any], seed: int, path: str) -> None:
-    """Play one episode with a checkpoint's module and write its video.
+def film(checkpoint: str, env: Any, env_config: dict[str, Any], seed: int, path: str) -> None:
+    """Play one episode with a checkpoint's policy and write its video.
 
     Args:
-        module_folder: Folder that contains the module as in a checkpoint.
+        checkpoint: Folder that contains the policy as in a checkpoint.
         env: An AlgorithmConfig's `env`.
         env_config: Its `env_config`.
         seed: Seed of the episode.
@@ -53,7 +58,7 @@ def film(module_folder: str, env: Any, env_config: dict[str, Any], seed: int, pa
     """
     from rllib_minestudio.experiments.environment import build_env
 
-    film_checkpoint(build_env(env, env_config, seed), module_folder, Path(path), seed=seed)
+    film_checkpoint(build_env(env, env_config, seed), checkpoint, Path(path), seed=seed)
 
 
 class RecordVideos(tune.Callback):
@@ -91,7 +96,7 @@ class RecordVideos(tune.Callback):
         # Tune may delete the checkpoint during filming.
         weights = folder / f"{WEIGHTS}{number:06d}"
         try:
-            link_folder(Path(checkpoint.path) / MODULE_PATH, weights / MODULE_PATH)
+            link_folder(Path(checkpoint.path) / POLICY_FOLDER, weights / POLICY_FOLDER)
         except OSError as error:
             logger.warning("No video of iteration %d: %s", number, error)
             return
@@ -200,13 +205,15 @@ def film_checkpoint(
         policy = Policy.load(checkpoint, env, trust=True)  # this run has just saved it
         options = getattr(env.unwrapped, "options", None)
         mapper = ActionMapper(getattr(options, "camera_config", None))
+        has_keys = "camera" in env.action_space.spaces
         with VideoWriter(video) as writer:
 
             def add_frame(action: Any, total: float) -> None:
                 value = 0.0 if policy.value is None else float(policy.value)
                 numbers = {"return": total, "value": value}
                 frame = np.asarray(env.render())
-                writer.add(with_key_strip(frame, mapper.keys_of(action), numbers))
+                keys = mapper.keys_of(action) if has_keys else {}
+                writer.add(with_key_strip(frame, keys, numbers))
 
             play_episodes(
                 env,

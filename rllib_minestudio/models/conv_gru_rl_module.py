@@ -15,9 +15,9 @@ from typing_extensions import Self
 
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.foundation.buttons import NUM_BUTTONS
-from rllib_minestudio.foundation.observations import IMAGE, parts_of
+from rllib_minestudio.foundation.observations import SEPARATOR, flattened, parts_of
 from rllib_minestudio.foundation.options import broken_rule
-from rllib_minestudio.models.conv_gru import ConvGRUConfig, ConvGRUNetwork
+from rllib_minestudio.models.conv_gru import ConvGRUConfig, ConvGRUNetwork, Values, is_frame
 from rllib_minestudio.models.float_precision import FLOAT32
 from rllib_minestudio.models.policy import MODULE_OPTIONS, RecurrentRLModule
 from rllib_minestudio.models.vpt.network import (
@@ -34,8 +34,9 @@ class ConvGRURLModule(RecurrentRLModule):
     """A small policy: convolutions, a GRU, factored heads; see `RecurrentRLModule`.
 
     `model_config` also takes the fields of `ConvGRUConfig`. The policy reads every part of the
-    observation: `image` with convolutions, one-dimensional uint8 as text, everything else as
-    numbers. The memory is `hidden` [B, hidden_size].
+    observation: frames with convolutions, one-dimensional uint8 as text, the values of Discrete
+    and MultiDiscrete one by one, everything else as numbers. The memory is `hidden`
+    [B, hidden_size].
     """
 
     network: ConvGRUNetwork
@@ -48,10 +49,17 @@ class ConvGRURLModule(RecurrentRLModule):
         """Build the network for the parts that the observation space has."""
         config = ConvGRUConfig.from_options(options)
         parts = parts_of(self.observation_space)
-        if IMAGE in parts:
-            _check_frame(self.observation_space, config.smallest_side)
+        for name, part in parts.items():
+            if is_frame(part) and (side := config.least_side_for(part)) is not None:
+                rule = (
+                    f"must be at least {side} pixels each way, which these kernels and strides "
+                    "need: leave them out, or choose smaller ones"
+                )
+                raise InvalidOptionsError(
+                    broken_rule(f"The environment's {name}", part.shape, rule)
+                )
         heads = heads_for(self.action_space, config.hidden_size, config.temperature)
-        return ConvGRUNetwork(config, parts, heads)
+        return ConvGRUNetwork(config, parts, heads, values_of(self.observation_space))
 
     @override(RecurrentRLModule)
     def full_options(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -74,23 +82,16 @@ class ConvGRURLModule(RecurrentRLModule):
             return super().blank(options, spaces)
 
 
-def _check_frame(space: gym.Space, smallest_side: int) -> None:
-    """Refuse images that the convolutions cannot read.
-
-    Raises:
-        InvalidOptionsError: They have another dtype or shape, or are too small.
-    """
-    image = space[IMAGE]
-    is_frame = image.dtype == np.uint8 and len(image.shape) == 3 and image.shape[2] == 3
-    if not is_frame or min(image.shape[:2]) < smallest_side:
-        raise InvalidOptionsError(
-            broken_rule(
-                "The environment's image",
-                image,
-                f"must be uint8 (height, width, 3), of at least {smallest_side} pixels each way: "
-                "set the environment's obs_size",
-            )
-        )
+def values_of(space: gym.spaces.Dict) -> dict[str, Values]:
+    """Return the values of the parts of an observation that are choices, not quantities."""
+    found = {}
+    for name, inner in flattened(space.spaces).items():
+        if isinstance(inner, gym.spaces.Discrete):
+            found[name] = Values((int(inner.n),), (int(inner.start),))
+        elif isinstance(inner, gym.spaces.MultiDiscrete):
+            sizes, starts = (np.asarray(n).flatten().tolist() for n in (inner.nvec, inner.start))
+            found[name] = Values(tuple(sizes), tuple(starts))
+    return found
 
 
 # ---------------------------------------------------------- the heads that an action space asks for
@@ -107,10 +108,13 @@ def heads_for(space: gym.Space, width: int, temperature: float = 1.0) -> ActionH
         temperature: Divides the logits.
 
     Raises:
-        InvalidOptionsError: The space is of another kind.
+        InvalidOptionsError: The space is of another kind, or a key cannot name a head.
     """
     heads: dict[str, nn.Module] = {}
     for name, choices in choices_of(space).items():
+        if not name or SEPARATOR in name or hasattr(nn.ModuleDict(), name):
+            rule = "must be another word, as PyTorch cannot call a part of the network so"
+            raise InvalidOptionsError(broken_rule("A key of the action space", name, rule))
         if (name, choices) == ("buttons", NUM_BUTTONS):
             heads[name] = FactoredHead(width, BUTTON_SIZES, temperature, exclusive=True)
         elif (name, choices) == ("camera", NUM_CAMERA):

@@ -200,6 +200,18 @@ class RecurrentPolicy(ABC):
         return cls(model_config=others, **spaces)  # type: ignore[call-arg]  # RLlib's constructor
 
     @classmethod
+    def space_problems(
+        cls, options: Mapping[str, Any], spaces: Mapping[str, gym.Space]
+    ) -> list[str]:
+        """Report why an environment's spaces do not fit, if `blank` does not build with them.
+
+        Args:
+            options: `model_config`; `weights` may be an open checkpoint.
+            spaces: `observation_space` and `action_space`.
+        """
+        return []
+
+    @classmethod
     def spaces_of(cls, options: Mapping[str, Any]) -> dict[str, gym.Space] | None:
         """Return the spaces of a policy with these options, if the options determine them.
 

@@ -17,9 +17,14 @@ from rllib_minestudio.foundation.options import LONGEST_PATH, broken_rule, is_im
 from rllib_minestudio.models.policy import RecurrentRLModule
 from rllib_minestudio.models.vpt.weights import count_numbers, dtypes
 
+AUTO = "auto"
+"""Instead of a policy's name: the environment decides (`environments.default_policy`)."""
+
+CONV_GRU = "ConvGRU"
+
 POLICIES = {
     VPT: "rllib_minestudio.models.vpt_rl_module.VPTRLModule",
-    "ConvGRU": "rllib_minestudio.models.conv_gru_rl_module.ConvGRURLModule",
+    CONV_GRU: "rllib_minestudio.models.conv_gru_rl_module.ConvGRURLModule",
 }
 """Name to import path."""
 
@@ -31,8 +36,8 @@ def find_policy(given: Any) -> type[RecurrentRLModule]:
         InvalidOptionsError: There is none, or it is not a concrete `RecurrentRLModule`.
     """
     rule = (
-        f"must be {', '.join(map(repr, POLICIES))}, or a subclass of RecurrentRLModule or its "
-        "import path, such as my_package.my_module.MyPolicy (docs/policies.md)"
+        f"must be {', '.join(map(repr, (AUTO, *POLICIES)))}, or a subclass of RecurrentRLModule or "
+        "its import path, such as my_package.my_module.MyPolicy (docs/policies.md)"
     )
     found = given
     if isinstance(given, str):

@@ -18,6 +18,7 @@ from rllib_minestudio.checkpoints import Checkpoint
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.foundation.buttons import NUM_BUTTONS
 from rllib_minestudio.foundation.observations import IMAGE, ObservationPart
+from rllib_minestudio.foundation.options import shown
 from rllib_minestudio.models.acting import Decision, State
 from rllib_minestudio.models.distributions import ActionDistribution, JointCategorical
 from rllib_minestudio.models.policy import LOGITS, MODULE_OPTIONS, VALUE, RecurrentRLModule
@@ -137,6 +138,17 @@ class VPTRLModule(RecurrentRLModule):
         return {"sampling": "samples"} if is_published_size(config) else {}
 
     @classmethod
+    def space_problems(
+        cls, options: Mapping[str, Any], spaces: Mapping[str, gym.Space]
+    ) -> list[str]:
+        """Report frames of another size, or an environment without MineStudio's spaces."""
+        observation, action = spaces["observation_space"], spaces["action_space"]
+        if "img_shape" not in options and options.get("weights") is None:
+            options = {**_image_option(observation), **options}
+        config = config_from_options(options, MODULE_OPTIONS)
+        return _space_problems(observation, action, config)
+
+    @classmethod
     def spaces_of(cls, options: Mapping[str, Any]) -> dict[str, gym.Space]:
         """Return the spaces of images of the network's size and of VPT's tokens."""
         return spaces_of(config_from_options(options, MODULE_OPTIONS))
@@ -187,6 +199,19 @@ def _action_space() -> gym.spaces.Dict:
     )
 
 
+def has_spaces_of_vpt(observation_space: gym.Space, action_space: gym.Space) -> bool:
+    """Whether an environment has MineStudio's frames, of any size, and its tokens."""
+    return _frame_space(observation_space) is not None and action_space == _action_space()
+
+
+def _frame_space(observation: gym.Space) -> gym.spaces.Box | None:
+    """Return the space of an environment's frames; None if it has none."""
+    image = observation.get(IMAGE) if isinstance(observation, gym.spaces.Dict) else None
+    if isinstance(image, gym.spaces.Box) and image.dtype == np.uint8 and len(image.shape) == 3:
+        return image
+    return None
+
+
 def _image_option(observation: gym.Space) -> dict[str, Any]:
     """Return the environment's `img_shape` as an option; empty if it has no images."""
     image = observation.get(IMAGE) if isinstance(observation, gym.spaces.Dict) else None
@@ -196,9 +221,16 @@ def _image_option(observation: gym.Space) -> dict[str, Any]:
 def _space_problems(observation: gym.Space, action: gym.Space, config: VPTConfig) -> list[str]:
     """Return one sentence for each way in which an environment does not fit the model."""
     problems = []
-    image = observation.get(IMAGE) if isinstance(observation, gym.spaces.Dict) else None
+    image, expected = _frame_space(observation), _action_space()
     height, width, _ = config.img_shape
-    if not isinstance(image, gym.spaces.Box) or image.dtype != np.uint8 or len(image.shape) != 3:
+    if image is None and action != expected:
+        return [
+            "The policy is VPT, which reads frames (image, uint8 (height, width, 3)) and acts in "
+            f"MineStudio's tokens ({expected}), but the environment has observations "
+            f"{shown(observation)} and actions {shown(action)}: leave module_class out, or set it "
+            "to ConvGRU or to a policy of your own."
+        ]
+    if image is None:
         problems.append(
             f"The model reads Dict(image: Box(0, 255, {config.img_shape}, uint8)) observations, "
             f"but the environment's space is {observation}."
@@ -209,7 +241,6 @@ def _space_problems(observation: gym.Space, action: gym.Space, config: VPTConfig
             f"reads {config.img_shape}: set the environment's obs_size to [{width}, {height}] "
             f"(width, height), or the model's img_shape to {list(image.shape)}."
         )
-    expected = _action_space()
     if action is not None and action != expected:
         problems.append(
             f"The model acts in {expected}, but the environment's action space is {action}: "

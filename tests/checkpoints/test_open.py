@@ -150,7 +150,8 @@ def test_so_are_weights_that_training_starts_from(network, tmp_path, counted):
 
 def test_so_are_weights_that_a_config_is_checked_with(network, tmp_path, counted):
     path = str(published.state_dict(network, tmp_path / "model.ckpt"))
-    config = MineStudioPPOConfig().training(model={"weights": path}, prior=path)
+    config = MineStudioPPOConfig().environment(env_config={"obs_size": [16, 16]})
+    config.training(model={"weights": path}, prior=path)
     assert model_problems(config, prior=path) == []
     assert counted == ONCE
 

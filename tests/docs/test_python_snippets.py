@@ -285,6 +285,16 @@ def test_modules_act_one_of_an_algorithm_and_one_of_its_checkpoint(tmp_path):
     algorithm.stop()
 
 
+@shows("gymnasium-0", "gymnasium-1")
+def test_an_environment_of_gymnasiums_is_trained_in_and_played():
+    few = ", ".join(f"{name}={value}" for name, value in _training().items())
+    few += "), config.env_runners(num_envs_per_env_runner=2, rollout_fragment_length=16"
+    trained = run("gymnasium-0", [("num_epochs=4)", f"{few})")])
+    played = run("gymnasium-1", algorithm=trained["algorithm"])
+    assert played["env"].observation_space.contains(played["observation"])
+    trained["algorithm"].stop()
+
+
 @shows("correctness-0")
 def test_a_harness_plays_and_trains_by_hand(capsys):
     run("correctness-0", MyLearner=MineStudioPPOLearner)

@@ -92,7 +92,7 @@ def test_a_checkpoint_of_another_class_is_refused(make_harness, policy, tmp_path
     assert source in problem and other.rpartition(".")[2] in problem and wanted in problem
     vpt = {"preset": "nano", **({"weights": source} if option == "weights" else {})}
     with pytest.raises(InvalidOptionsError, match="VPT") as caught:
-        config_of(PartsEnv, model=vpt, **options)
+        config_of(PartsEnv, module_class="VPT", model=vpt, **options)
     assert len(caught.value.problems) == 1
 
 

@@ -11,7 +11,7 @@ from rllib_minestudio.algorithms import MineStudioBCConfig, MineStudioPPOConfig
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.models.conv_gru_rl_module import ConvGRURLModule
 from rllib_minestudio.models.policy_registry import find_policy
-from tests.correctness.harness import Harness, config_of
+from tests.correctness.harness import config_of
 from tests.policies.foreign import VectorLSTM
 from tests.policies.kinds import FOREIGN, MODELS, policy_options
 from tests.policies.parts_env import SPACES, PartsEnv
@@ -24,7 +24,7 @@ def ppo(**training):
 
 
 def with_spaces(folder, action_space=TOKENS, observation_space=None, **training):
-    """A config that knows its spaces: of PPO, only `MineStudioEnv`'s are known."""
+    """A config with spaces that are not the environment's own."""
     config = MineStudioBCConfig().offline_data(input_=str(folder)).training(**training)
     space = observation_space or gym.spaces.Dict(SPACES)
     return config.environment(PartsEnv, observation_space=space, action_space=action_space)
@@ -62,17 +62,17 @@ class Turning(PartsEnv):
 
 
 def test_action_spaces_that_only_the_environment_knows(policy):
-    """When the env runner is built, which comes first."""
-    with pytest.raises(InvalidOptionsError, match="must be a Dict of Discrete"):
-        Harness(config_of(Turning, **policy_options(policy)))
+    """One is built to see them, before env runners are."""
+    with pytest.raises(InvalidOptionsError, match="'turn' of the environment's action space"):
+        config_of(Turning, **policy_options(policy))
 
 
 def test_frames(tmp_path):
-    """Too small for the convolutions."""
+    """Too small for convolutions that the user chose."""
     space = gym.spaces.Dict(image=gym.spaces.Box(0, 255, (16, 16, 3), np.uint8))
-    config = with_spaces(tmp_path, observation_space=space, **policy_options("ConvGRU"))
-    (problem,) = problems_of(config)
-    assert "image must be uint8 (height, width, 3), of at least 36 pixels" in problem
+    options = policy_options("ConvGRU", kernels=[9, 4, 3])
+    (problem,) = problems_of(with_spaces(tmp_path, observation_space=space, **options))
+    assert "image must be at least 37 pixels each way" in problem
 
 
 @pytest.mark.parametrize("make", [MineStudioPPOConfig, MineStudioBCConfig])

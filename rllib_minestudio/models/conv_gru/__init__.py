@@ -1,5 +1,10 @@
 """A small policy: convolutions, encoders of all other parts of an observation, and a GRU."""
 
-from rllib_minestudio.models.conv_gru.network import ConvGRUConfig, ConvGRUNetwork
+from rllib_minestudio.models.conv_gru.network import (
+    ConvGRUConfig,
+    ConvGRUNetwork,
+    Values,
+    is_frame,
+)
 
-__all__ = ["ConvGRUConfig", "ConvGRUNetwork"]
+__all__ = ["ConvGRUConfig", "ConvGRUNetwork", "Values", "is_frame"]

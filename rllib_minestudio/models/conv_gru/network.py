@@ -11,8 +11,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.foundation.observations import IMAGE, ObservationPart, flattened
+from rllib_minestudio.foundation.observations import ObservationPart, flattened
 from rllib_minestudio.foundation.options import (
     Check,
     broken_rule,
@@ -43,7 +43,11 @@ class ConvGRUNetwork(nn.Module):
     """
 
     def __init__(
-        self, config: ConvGRUConfig, parts: Mapping[str, ObservationPart], action_head: ActionHeads
+        self,
+        config: ConvGRUConfig,
+        parts: Mapping[str, ObservationPart],
+        action_head: ActionHeads,
+        values: Mapping[str, Values] | None = None,
     ) -> None:
         """Create a randomly initialised network (torch's global generator).
 
@@ -51,19 +55,25 @@ class ConvGRUNetwork(nn.Module):
             config: Its sizes.
             parts: The parts of an observation, all of which are read.
             action_head: Reads a latent of `config.hidden_size`.
+            values: The values of those parts that are choices, not quantities.
         """
         super().__init__()
         self.config = config
         size = config.hidden_size
-        self.frame: FrameEncoder | None = None
-        if IMAGE in parts:
-            self.frame = FrameEncoder(parts[IMAGE].shape, config)
-        self._texts = [name for name, part in parts.items() if _is_text(name, part)]
-        # A list in the order of the parts, whose names may be invalid as names of modules.
+        # Lists in the order of the parts, whose names may be invalid as names of modules.
+        self._frames = [name for name, part in parts.items() if is_frame(part)]
+        frames = [FrameEncoder(parts[name].shape, config) for name in self._frames]
+        self.frame = frames[0] if frames else None
+        self.more_frames = nn.ModuleList(frames[1:])
+        self._texts = [name for name, part in parts.items() if _is_text(part)]
         self.texts = nn.ModuleList(
             TextEncoder(parts[name].shape[0], config.text_size, size) for name in self._texts
         )
-        self._numbers = [name for name in parts if name not in (IMAGE, *self._texts)]
+        one_hot = {name: v for name, v in (values or {}).items() if v.are_told_apart}
+        self._choices = [name for name in parts if name in one_hot]
+        self.choices = nn.ModuleList(ChoicesEncoder(one_hot[name], size) for name in self._choices)
+        others = (*self._frames, *self._texts, *self._choices)
+        self._numbers = [name for name in parts if name not in others]
         self.numbers: NumbersEncoder | None = None
         if self._numbers:
             count = sum(int(np.prod(parts[name].shape)) for name in self._numbers)
@@ -100,10 +110,16 @@ class ConvGRUNetwork(nn.Module):
 
     def _features(self, flat: Mapping[str, Tensor]) -> Tensor:
         """The sum of the encoders' features: parts [B, T, ...] -> [B, T, hidden_size]."""
-        texts = zip(self._texts, self.texts, strict=True)
-        features = [encoder(flat[name]) for name, encoder in texts]
-        if self.frame is not None:
-            features.append(self.frame(flat[IMAGE]))
+        frames = () if self.frame is None else (self.frame, *self.more_frames)
+        features = [
+            encoder(flat[name])
+            for names, encoders in (
+                (self._texts, self.texts),
+                (self._frames, frames),
+                (self._choices, self.choices),
+            )
+            for name, encoder in zip(names, encoders, strict=True)
+        ]
         if self.numbers is not None:
             features.append(self.numbers([flat[name] for name in self._numbers]))
         return torch.stack(features).sum(dim=0)
@@ -137,8 +153,25 @@ class ConvGRUNetwork(nn.Module):
         return torch.cat(outputs, dim=1), hidden_be
 
 
-def _is_text(name: str, part: ObservationPart) -> bool:
-    return name != IMAGE and part.dtype == np.uint8 and len(part.shape) == 1
+def _is_text(part: ObservationPart) -> bool:
+    return part.dtype == np.uint8 and len(part.shape) == 1
+
+
+def is_frame(part: ObservationPart) -> bool:
+    """Whether a part is a picture: (H, W, channels) or (channels, H, W), or (H, W) of uint8.
+
+    Smaller ones than any convolution is worth are read as numbers.
+    """
+    axes = len(part.shape)
+    is_picture = axes == 3 or (axes == 2 and part.dtype == np.uint8)
+    return is_picture and min(_layout(part.shape)[:2]) >= LEAST_SIDE
+
+
+def _layout(shape: tuple[int, ...]) -> tuple[int, int, int]:
+    """Return height, width and channels; the shorter of the outer axes has the channels."""
+    if len(shape) == 2:
+        return (*shape, 1)
+    return (shape[1], shape[2], shape[0]) if shape[0] < shape[2] else shape  # type: ignore[return-value]
 
 
 # --------------------------------------------------------------------- sizes of the ConvGRU network
@@ -176,7 +209,9 @@ class ConvGRUConfig:
     )
     kernels: tuple[int, int, int] = option(
         (8, 4, 3),
-        "The convolutions' filters are this many pixels high and wide.",
+        "The convolutions' filters are this many pixels high and wide. With these and the default "
+        "strides, frames of less than 36 pixels get smaller ones: 4, 3, 3 from 16 pixels on, and "
+        "3, 3, 3 below.",
         check=_triple_check(_MOST_PIXELS),
     )
     strides: tuple[int, int, int] = option(
@@ -230,6 +265,25 @@ class ConvGRUConfig:
             side = (side - kernel) // stride + 1
         return side
 
+    def fitting(self, side: int) -> ConvGRUConfig:
+        """Return a config for frames of this least side: smaller filters, unless some were set."""
+        if side >= self.smallest_side or (self.kernels, self.strides) != _DEFAULT_FILTERS:
+            return self
+        kernels, strides = _SMALLER_FILTERS[0 if side >= _MEDIUM_SIDE else 1]
+        return replace(self, kernels=kernels, strides=strides)
+
+    def least_side_for(self, part: ObservationPart) -> int | None:
+        """Return the least side that the filters can process if a frame's is less, else None."""
+        side = min(_layout(part.shape)[:2])
+        least = self.fitting(side).smallest_side
+        return least if side < least else None
+
+
+_DEFAULT_FILTERS = ((8, 4, 3), (4, 2, 1))
+_SMALLER_FILTERS = (((4, 3, 3), (2, 1, 1)), ((3, 3, 3), (1, 1, 1)))
+"""(kernels, strides) for frames from `_MEDIUM_SIDE` pixels on, and for smaller ones."""
+_MEDIUM_SIDE, LEAST_SIDE = 16, 7
+
 
 # ----------------------------------------------------- from the parts of an observation to features
 
@@ -244,16 +298,20 @@ class FrameEncoder(nn.Module):
     """
 
     def __init__(self, shape: tuple[int, ...], config: ConvGRUConfig) -> None:
-        """Create the layers for frames of one shape, (height, width, 3)."""
+        """Create the layers for frames of one shape; see `is_frame`."""
         super().__init__()
         layers: list[nn.Module] = []
-        inputs = (3, *config.channels)
+        *sides, channels = _layout(shape)
+        self._axes = len(shape)
+        self._has_channels_first = self._axes == 3 and shape[2] != channels
+        config = config.fitting(min(sides))
+        inputs = (channels, *config.channels)
         for given, kernel, stride in zip(
             itertools.pairwise(inputs), config.kernels, config.strides, strict=True
         ):
             layers += [nn.Conv2d(*given, kernel, stride=stride), nn.ReLU()]
         self.convolutions = nn.Sequential(*layers, nn.Flatten())
-        height, width = (config.side_left(side) for side in shape[:2])
+        height, width = map(config.side_left, sides)
         self.linear = nn.Linear(config.channels[-1] * height * width, config.hidden_size)
         if self.linear.weight.is_meta:
             # There is nothing to draw, and PyTorch would import its compiler: a second.
@@ -264,13 +322,18 @@ class FrameEncoder(nn.Module):
             else:
                 nn.init.zeros_(parameter)
 
-    def forward(self, image_bthwc: Tensor) -> Tensor:
-        """[B, T, H, W, 3] uint8 -> [B, T, size]."""
-        shape = image_bthwc.shape
+    def forward(self, image_bt: Tensor) -> Tensor:
+        """[B, T, H, W, C], [B, T, C, H, W] or [B, T, H, W] -> [B, T, size]."""
+        shape = image_bt.shape
+        image_n = image_bt.flatten(0, 1)
+        if self._axes == 2:
+            image_n = image_n.unsqueeze(-1)
         # The strides stay channels-last, with which convolutions are fastest. Works in place, on a
         # copy, because new memory for each operation would take longer than the operation.
-        image_nchw = image_bthwc.flatten(0, 1).permute(0, 3, 1, 2).to(torch.float32, copy=True)
-        image_nchw.div_(127.5).sub_(1)
+        image_nchw = image_n if self._has_channels_first else image_n.permute(0, 3, 1, 2)
+        image_nchw = image_nchw.to(torch.float32, copy=True)
+        if image_bt.dtype == torch.uint8:
+            image_nchw.div_(127.5).sub_(1)
         return self.linear(self.convolutions(image_nchw)).view(shape[0], shape[1], -1)
 
 
@@ -288,6 +351,44 @@ class TextEncoder(nn.Module):
     def forward(self, text_btl: Tensor) -> Tensor:
         """[B, T, L] uint8 -> [B, T, size]."""
         return self.linear(self.embedding(text_btl.int()).flatten(2))
+
+
+MOST_VALUES = 1024
+"""Choices of more values are read as numbers."""
+
+
+class Values(NamedTuple):
+    """The values that the numbers of a part may have, where they are choices, not quantities."""
+
+    sizes: tuple[int, ...]
+    """How many values each number may have."""
+
+    starts: tuple[int, ...]
+    """The lowest value of each."""
+
+    @property
+    def are_told_apart(self) -> bool:
+        """Whether each value gets a weight of its own: two need none, and there may be too many."""
+        return max(self.sizes) > 2 and sum(self.sizes) <= MOST_VALUES
+
+
+class ChoicesEncoder(nn.Module):
+    """Encodes numbers that are choices, each value by a vector of its own (one-hot, and linear)."""
+
+    def __init__(self, values: Values, size: int) -> None:
+        super().__init__()
+        self._sizes, self._starts = values
+        self.linear = nn.Linear(sum(values.sizes), size)
+
+    def forward(self, part_bt: Tensor) -> Tensor:
+        """[B, T, ...] integers -> [B, T, size]."""
+        rows_btk = part_bt.reshape(*part_bt.shape[:2], -1).long()
+        one_hot = [
+            # Padding is 0, which need not be a value.
+            F.one_hot((rows_btk[..., k] - start).clamp(0, size - 1), size)
+            for k, (size, start) in enumerate(zip(self._sizes, self._starts, strict=True))
+        ]
+        return self.linear(torch.cat(one_hot, dim=-1).float())
 
 
 class NumbersEncoder(nn.Module):

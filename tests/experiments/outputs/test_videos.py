@@ -3,7 +3,7 @@
 import logging
 from types import SimpleNamespace
 
-from rllib_minestudio.checkpoints.checkpoint import MODULE_PATH
+from rllib_minestudio.checkpoints.checkpoint import POLICY_FOLDER
 from rllib_minestudio.experiments.videos import RecordVideos, videos_of
 
 
@@ -22,13 +22,13 @@ def save(callback, trial, checkpoint):
 
 
 def test_a_film_that_fails_is_reported_and_its_weights_are_put_away(local_ray, tmp_path, caplog):
-    module = tmp_path / "checkpoint" / MODULE_PATH
+    module = tmp_path / "checkpoint" / POLICY_FOLDER
     module.mkdir(parents=True)
     (module / "metadata.json").write_text("no module")
     callback, trial = RecordVideos(2, None), TrialFacts(tmp_path, 4)
     with caplog.at_level(logging.WARNING):
         save(callback, trial, tmp_path / "checkpoint")
-        assert (tmp_path / "videos" / ".weights_000004" / MODULE_PATH).is_dir()
+        assert (tmp_path / "videos" / ".weights_000004" / POLICY_FOLDER).is_dir()
         callback.on_trial_complete(0, [], trial)
     assert "A video could not be made" in caplog.text
     assert list((tmp_path / "videos").iterdir()) == []

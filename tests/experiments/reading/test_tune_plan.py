@@ -107,7 +107,7 @@ def test_each_bad_option_gets_one_clear_message(config, message):
         ({"run": "MineStudoPPO"}, "cow.run: unknown algorithm 'MineStudoPPO'"),
         ({"run": "pathlib.Path"}, "is not an RLlib Algorithm class"),
         ({"env": "MineStudoEnv"}, "Did you mean 'MineStudioEnv'?"),
-        ({"env": "no.such.Env"}, "cow.env: cannot import environment 'no.such.Env'"),
+        ({"env": "no.such.Env"}, "cow: env is 'no.such.Env', which cannot be imported"),
         ({"num_samples": 0}, "cow.num_samples must be a whole number from 1 to 100000; got 0."),
         ({"stop": {"trainin_iteration": 3}}, "Did you mean 'training_iteration'?"),
         ({"stop": {"episode_reward_mean": 3}}, "use env_runners/episode_return_mean"),

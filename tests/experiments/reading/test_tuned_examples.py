@@ -14,6 +14,7 @@ from rllib_minestudio.env.voxel.server import launcher
 from rllib_minestudio.experiments.environment import make_env
 from rllib_minestudio.experiments.experiment_file import load_experiments
 from rllib_minestudio.experiments.plan import make_plan
+from rllib_minestudio.models.conv_gru_rl_module import ConvGRURLModule
 
 EXAMPLES = Path(__file__).parents[3] / "tuned_examples"
 MINECRAFT = [*sorted(EXAMPLES.glob("*_minecraft.yaml")), EXAMPLES / "inference_vpt.yaml"]
@@ -22,6 +23,7 @@ STRAYS = [
     EXAMPLES / f"{name}.yaml" for name in ("stray_cows", "stray_cows_bc", "stray_cows_from_scratch")
 ]
 TWO_TASKS = [EXAMPLES / f"{name}.yaml" for name in ("cows_or_sheep", "cows_or_sheep_bc")]
+GYMNASIUM = [EXAMPLES / f"{name}.yaml" for name in ("cartpole", "t_maze")]
 TOOLS = EXAMPLES / "iron_pickaxe_bc.yaml"
 CRAFTS = {
     "stone_pickaxe": "logs_1200",
@@ -93,7 +95,7 @@ def test_the_examples_are_all_looked_at():
     assert {path.stem for path in EXAMPLES.glob("*.yaml")} == {
         "cow",
         TOOLS.stem,
-        *(path.stem for path in (*COWS, *STRAYS, *TWO_TASKS)),
+        *(path.stem for path in (*COWS, *STRAYS, *TWO_TASKS, *GYMNASIUM)),
         *CRAFTS,
         *(path.stem for path in MINECRAFT),
     }
@@ -145,6 +147,18 @@ def test_the_second_task_differs_by_where_the_cows_are(path, tmp_path):
     if "input_" in experiment.config:
         experiment.config["input_"] = recorded(experiment, tmp_path)
     assert make_plan(experiment).name == path.stem
+
+
+@pytest.mark.parametrize("path", GYMNASIUM, ids=lambda path: path.stem)
+def test_environments_that_are_not_minestudios_have_a_policy_and_an_aim(path):
+    plan = make_plan(load(path))
+    assert plan.example.policy_class is ConvGRURLModule and plan.example.prior is None
+    env = make_env(plan.example)
+    assert set(env.action_space) == {"action"} and set(env.observation_space) == {"observation"}
+    best = getattr(env.spec, "max_episode_steps", None) or 1
+    assert 0.9 * best < plan.stop["env_runners/episode_return_mean"] < best
+    assert plan.stop["time_total_s"] == 300
+    env.close()
 
 
 def test_the_tools_are_made_of_what_lies_near(tmp_path):

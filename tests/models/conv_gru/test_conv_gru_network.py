@@ -7,8 +7,13 @@ import torch
 
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.foundation.observations import ObservationPart
-from rllib_minestudio.models.conv_gru import ConvGRUConfig, ConvGRUNetwork
-from rllib_minestudio.models.conv_gru.network import MEMORY, FrameEncoder, NumbersEncoder
+from rllib_minestudio.models.conv_gru import ConvGRUConfig, ConvGRUNetwork, Values, is_frame
+from rllib_minestudio.models.conv_gru.network import (
+    MEMORY,
+    ChoicesEncoder,
+    FrameEncoder,
+    NumbersEncoder,
+)
 from rllib_minestudio.models.conv_gru_rl_module import heads_for
 
 BATCH, STEPS, SIZE = 3, 7, 16
@@ -82,6 +87,70 @@ def test_the_linear_layer_reads_what_the_convolutions_leave(size, strides):
     encoder = FrameEncoder((*size, 3), ConvGRUConfig.from_options({"strides": strides}))
     frames = torch.zeros(2, 1, *size, 3, dtype=torch.uint8)
     assert encoder(frames).shape == (2, 1, ConvGRUConfig().hidden_size)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "filters"),
+    [
+        ((7, 7, 3), np.uint8, (3, 3, 3)),
+        ((10, 12, 4), np.bool_, (3, 3, 3)),
+        ((16, 20, 1), np.float32, (4, 3, 3)),
+        ((35, 40), np.uint8, (4, 3, 3)),
+        ((84, 84), np.uint8, (8, 4, 3)),
+        ((4, 84, 84), np.uint8, (8, 4, 3)),
+    ],
+)
+def test_frames_of_any_size_are_seen_with_convolutions(shape, dtype, filters):
+    part = ObservationPart(shape, np.dtype(dtype))
+    assert is_frame(part)
+    encoder = FrameEncoder(shape, ConvGRUConfig())
+    kernels = [m.kernel_size[0] for m in encoder.convolutions if isinstance(m, torch.nn.Conv2d)]
+    assert tuple(kernels) == filters
+    frames = np.random.default_rng(0).integers(0, 2, (2, 3, *shape)).astype(dtype)
+    features = encoder(torch.from_numpy(frames))
+    assert features.shape == (2, 3, ConvGRUConfig().hidden_size)
+    assert not torch.equal(features[0, 0], features[0, 1])
+
+
+def test_channels_may_come_first_or_last():
+    frames = torch.randint(0, 256, (1, 1, 4, 40, 36), dtype=torch.uint8)
+    torch.manual_seed(0)
+    first = FrameEncoder((4, 40, 36), ConvGRUConfig())(frames)
+    torch.manual_seed(0)
+    last = FrameEncoder((40, 36, 4), ConvGRUConfig())(frames.permute(0, 1, 3, 4, 2).contiguous())
+    torch.testing.assert_close(first, last)
+
+
+@pytest.mark.parametrize("shape", [(6, 9, 3), (5, 5), (64,), ()])
+def test_what_is_too_small_or_flat_is_no_frame(shape):
+    assert not is_frame(ObservationPart(shape, np.dtype(np.uint8)))
+    assert not is_frame(ObservationPart((40, 40), np.dtype(np.float32))), "a matrix of numbers"
+
+
+def test_each_value_of_a_choice_has_its_own_weights():
+    encoder = ChoicesEncoder(Values((5, 3), (2, -1)), SIZE)
+    part = torch.tensor([[[2, -1], [6, 1]]])
+    weight, bias = encoder.linear.weight, encoder.linear.bias
+    expected = [weight[:, 0] + weight[:, 5] + bias, weight[:, 4] + weight[:, 7] + bias]
+    torch.testing.assert_close(encoder(part)[0], torch.stack(expected))
+    padding = torch.zeros(1, 1, 2, dtype=torch.int64)
+    assert encoder(padding).isfinite().all(), "zeros need not be among the values"
+
+
+def test_choices_of_two_or_of_very_many_values_are_read_as_numbers():
+    sizes = {"two": (2, 2), "many": (8641,), "some": (3,)}
+    parts = {n: ObservationPart((len(s),), np.dtype(np.int64)) for n, s in sizes.items()}
+    values = {n: Values(s, (0,) * len(s)) for n, s in sizes.items()}
+    heads = heads_for(gym.spaces.Dict(way=gym.spaces.Discrete(3)), SIZE)
+    network = ConvGRUNetwork(ConvGRUConfig(hidden_size=SIZE), parts, heads, values)
+    assert [encoder.linear.in_features for encoder in network.choices] == [3]
+    assert network.numbers.linear.in_features == 2 + 1
+
+
+@pytest.mark.parametrize("name", ["keys", "a.b", "", "training"])
+def test_an_action_that_cannot_name_a_part_of_the_network_is_refused(name):
+    with pytest.raises(InvalidOptionsError, match=r"key of the action space must be another word"):
+        heads_for(gym.spaces.Dict({name: gym.spaces.Discrete(3)}), SIZE)
 
 
 def test_frequencies_tell_near_places_apart():
