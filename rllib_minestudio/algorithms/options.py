@@ -189,9 +189,9 @@ class ModelArgument:
     model: dict[str, Any] = option(
         {},
         "The policy has these options: `weights` (a checkpoint: see `rllib model --help`), "
-        "`freeze` (patterns on parameter names), and those of its network; VPT's are `preset` "
-        "(`1x`, `2x`, `3x`, `nano`) and the fields of `VPTConfig`. Keys are added to those that "
-        "were set before.",
+        "`freeze` (patterns on parameter names), and those of its network, whose sizes `weights` "
+        "decide; VPT's are `preset` (`1x`, `2x`, `3x`, `nano`, or null) and the fields of "
+        "`VPTConfig`. Keys are added to those that were set before.",
     )
 
 

@@ -33,7 +33,11 @@ from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
 from rllib_minestudio.evaluation.parallel import play_episodes
 from rllib_minestudio.evaluation.policy_loading import LoadedPolicy, evaluation_config
 from rllib_minestudio.evaluation.request import EpisodeSpec, Played, PlaySettings
-from rllib_minestudio.experiments.evaluate_checkpoint import load_policy_of
+from rllib_minestudio.experiments.played_policy import (
+    load_policy_of,
+    overridden,
+    refuse_model_changes,
+)
 from rllib_minestudio.foundation.agent_names import AGENTS, RANDOM
 from rllib_minestudio.foundation.options import Problems
 from rllib_minestudio.foundation.values import plain
@@ -99,13 +103,16 @@ def make_player(
         envs: Environments per process; a scripted agent plays one at a time.
         gpus: GPUs per process; None keeps the number of the policy's training.
         deterministic: Whether a policy takes its most probable actions.
-        overrides: `env_config.KEY=VALUE` changes of the environment's options.
+        overrides: `key=value` changes of the environment's options, and of a policy's.
         agent_timeout_s: Seconds that a foreign agent may take for an action.
         trust: Whether to do all that a checkpoint asks for, whoever wrote it.
 
     Raises:
         MineStudioError: There is no such player, or it cannot be loaded.
     """
+    if name in SCRIPTED or is_agent_path(name):
+        refuse_model_changes(overrides, name)
+        env_config = overridden({}, overrides)
     if name in SCRIPTED:
         if deterministic:
             raise InvalidOptionsError(
@@ -113,9 +120,13 @@ def make_player(
             )
         pickled = shipped(partial(make_agent, name), name)
         script = None if name == SOLUTION else AgentMaker(name, {}, pickled=pickled)
-        return AgentPlayer(name, script, {"name": name}, AgentGroup(workers), {})
+        return AgentPlayer(name, script, {"name": name}, AgentGroup(workers), {}, env_config)
     if is_agent_path(name):
-        return _own_player(name, workers, envs, gpus or 0.0, deterministic, agent_timeout_s)
+        order = {"timeout_s": agent_timeout_s, "num_envs": envs, "gpu": bool(gpus)}
+        group = AgentGroup(max(1, workers), gpus=gpus or 0.0, restarts=RESTARTS)
+        agent = AgentMaker.named(name)
+        identity = {**agent.identity, "name": name, "deterministic": deterministic}
+        return AgentPlayer(name, agent, identity, group, order, env_config)
     try:
         policy = load_policy_of(name, overrides, trust=trust)
     except CheckpointMismatchError as error:
@@ -124,17 +135,6 @@ def make_player(
             f"{error} Players without a checkpoint: {', '.join(SCRIPTED)}.{hint}"
         ) from error
     return PolicyPlayer(policy, workers, envs, gpus, deterministic)
-
-
-def _own_player(
-    path: str, workers: int, envs: int, gpus: float, deterministic: bool, timeout_s: float
-) -> AgentPlayer:
-    """Make the player of a foreign agent, which plays in separate processes."""
-    agent = AgentMaker.named(path)
-    identity = {**agent.identity, "name": path, "deterministic": deterministic}
-    order = {"timeout_s": timeout_s, "num_envs": envs, "gpu": gpus > 0}
-    group = AgentGroup(max(1, workers), gpus=gpus, restarts=RESTARTS)
-    return AgentPlayer(path, agent, identity, group, order)
 
 
 class PolicyPlayer:
@@ -243,6 +243,7 @@ class AgentPlayer:
         identity: Mapping[str, Any],
         group: AgentGroup,
         order: Mapping[str, Any],
+        env_config: Mapping[str, Any],
     ) -> None:
         """Set up the player; nothing is started.
 
@@ -252,11 +253,12 @@ class AgentPlayer:
             identity: Its description in results.
             group: The processes that play.
             order: Other fields of `AgentOrder`.
+            env_config: Options of its environment.
         """
         self._name, self._agent = name, agent
         self._group, self._order = group, dict(order)
         self.identity = dict(identity)
-        self.env_config: dict[str, Any] = {}
+        self.env_config = dict(env_config)
         self.least_workers = int(name not in SCRIPTED)  # where a hung agent can be ended
 
     def unfit(self, task: BenchmarkTask) -> str | None:

@@ -74,8 +74,9 @@ class BenchmarkRequest:
     overrides: tuple[str, ...] = like(
         EvaluationRequest,
         "overrides",
-        sentence="Change how the player sees the game, by its dotted path: "
-        "`env_config.engine=minecraft`.",
+        sentence="Change how the player sees the game, or a policy's options, by their dotted "
+        "paths: `env_config.engine=minecraft`, `model.weights=PATH` of an experiment file, "
+        "`model.temperature=0.8` of a checkpoint.",
     )
     verbose: bool = like(EvaluationRequest, "verbose")
     quiet: bool = like(EvaluationRequest, "quiet")

@@ -51,7 +51,6 @@ from rllib_minestudio.evaluation.evaluation_options import SUMMARY_FILE
 from rllib_minestudio.evaluation.request import PlaySettings, only_episodes
 from rllib_minestudio.evaluation.summary import Summary
 from rllib_minestudio.experiments import ray_session
-from rllib_minestudio.experiments.evaluate_checkpoint import overridden
 from rllib_minestudio.experiments.ray_session import compile_kernels
 from rllib_minestudio.foundation.console import (
     clock,
@@ -548,7 +547,6 @@ def make_plan(request: BenchmarkRequest) -> BenchmarkPlan:
         agent_timeout_s=request.agent_timeout_s,
         trust=request.trust,
     )
-    player.env_config = overridden(player.env_config, request.overrides)
     engine = str(player.env_config.get("engine", VOXEL))
     rules = RULES if engine == VOXEL else None
     tasks = _planned([task.capped(request.steps) for task in chosen], player, engine, rules)

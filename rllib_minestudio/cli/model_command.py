@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +18,6 @@ from rllib_minestudio.models.tempering import LEAST_TEMPERATURE, MOST_TEMPERATUR
 if TYPE_CHECKING:
     from rllib_minestudio.checkpoints import Checkpoint
     from rllib_minestudio.models.policy_registry import PolicySummary
-    from rllib_minestudio.models.vpt.config import VPTConfig
     from rllib_minestudio.models.vpt.weights import CheckpointSummary
 
 DOES_NOT_FIT = 1
@@ -124,6 +122,7 @@ def export(request: ExportRequest) -> int:
             policy.
     """
     from rllib_minestudio.algorithms.saving import copy_playing
+    from rllib_minestudio.models.vpt.config import size_in_words
     from rllib_minestudio.models.vpt.weights import export_checkpoint, save_checkpoint
 
     checkpoint, folder = checkpoints.open(request.path), request.folder
@@ -132,7 +131,7 @@ def export(request: ExportRequest) -> int:
         content = _copy_other(checkpoint, folder, memory, temperature)
         if content is None:
             config = save_checkpoint(checkpoint, folder, memory, temperature)
-            content = f"{_size(config)}, {config.memory_length} frames of memory"
+            content = f"{size_in_words(config)}, {config.memory_length} frames of memory"
         files = "network.json, model.safetensors"
         files += " and playing.yaml" if copy_playing(checkpoint, Path(folder)) else ""
         stdout.print(f"{folder}: {files}, {content}", markup=False)
@@ -148,7 +147,7 @@ def export(request: ExportRequest) -> int:
         )
     config = export_checkpoint(checkpoint, folder)
     stdout.print(
-        f"{folder}: config.json and model.safetensors, {_size(config)}. In MineStudio:",
+        f"{folder}: config.json and model.safetensors, {size_in_words(config)}. In MineStudio:",
         markup=False,
     )
     stdout.print(f'  VPTPolicy.from_pretrained("{folder}")', markup=False)
@@ -188,11 +187,13 @@ def _rows_of_other(summary: PolicySummary) -> dict[str, str]:
 
 
 def _rows(summary: CheckpointSummary) -> dict[str, str]:
+    from rllib_minestudio.models.vpt.config import size_in_words
+
     config = summary.config
     rows = {
         "form": summary.form,
         "weights": str(summary.weights),
-        "size": _size(config),
+        "size": size_in_words(config),
         "image": "{} x {} x {} (height, width, channels)".format(*config.img_shape),
         "memory": f"{config.memory_length} frames",
         "action head": config.action_head,
@@ -204,16 +205,3 @@ def _rows(summary: CheckpointSummary) -> dict[str, str]:
     if not summary.described:
         rows["note"] = "sizes read off the tensors; the image is assumed to be square"
     return rows
-
-
-def _size(config: VPTConfig) -> str:
-    """Return the name of the preset, or the sizes if there is none."""
-    from rllib_minestudio.models.vpt.config import PRESETS
-
-    for name, preset in PRESETS.items():
-        if dataclasses.replace(preset, temperature=config.temperature) == config:
-            return name
-    return (
-        f"hidsize {config.hidsize}, impala_width {config.impala_width:g}, "
-        f"{config.n_recurrence_layers} layers, {config.attention_heads} heads"
-    )

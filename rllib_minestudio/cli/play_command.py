@@ -21,7 +21,8 @@ agents:
 {agents_help()}
 
 {HELP}\
-  ID, FOLDER or FILE          weights in any form that `rllib model info` reads
+  ID, FOLDER or .model        weights in any form that `rllib model info` reads
+  FILE                        an experiment file: the weights that training would start from
   MODULE:FUNCTION             a function that makes an agent of your own (docs/agents.md): its
                               module is imported, which runs its code
 """

@@ -58,7 +58,9 @@ class LoadedPolicy:
     checkpoint: Checkpoint | None = None
 
 
-def load_policy(source: str | Path, *, trust: bool = False) -> LoadedPolicy:
+def load_policy(
+    source: str | Path, *, options: Mapping[str, Any] | None = None, trust: bool = False
+) -> LoadedPolicy:
     """Load policy and config from an Algorithm checkpoint; neither learner nor prior is needed.
 
     A checkpoint that somebody else wrote is data: no class that it names is imported, and no path
@@ -68,11 +70,13 @@ def load_policy(source: str | Path, *, trust: bool = False) -> LoadedPolicy:
     Args:
         source: What `checkpoints.open` takes: a folder that `Algorithm.save_to_path` or a Tune run
             wrote, a folder that contains some of these, or a prior that comes with the package.
+        options: Options of the policy to change, of those in its `acting_options`.
         trust: Whether to do all that the checkpoint asks for, whoever wrote it.
 
     Raises:
         CheckpointMismatchError: There is no such policy, or its environment is unknown.
-        InvalidOptionsError: The policy belongs to another algorithm.
+        InvalidOptionsError: The policy belongs to another algorithm, or an option cannot be
+            changed.
         UntrustedError: Somebody else wrote the checkpoint, and it asks for more than data.
     """
     checkpoint = checkpoints.open(source, verified=True, trust=trust)
@@ -86,8 +90,43 @@ def load_policy(source: str | Path, *, trust: bool = False) -> LoadedPolicy:
         # All sizes in full, whatever file once decided them.
         config = played_config(checkpoint).training(module_class=VPT, model=module.model_config)
         weights = module.get_state()
-    identity = {"checkpoint": checkpoint.name, "weights": weights_digest(weights)}
+    identity: dict[str, Any] = {"checkpoint": checkpoint.name, "weights": weights_digest(weights)}
+    if options:
+        config.training(model=acting_options(checkpoint, options))
+        identity["changed"] = dict(options)
     return LoadedPolicy(config, weights, identity, checkpoint)
+
+
+def acting_options(checkpoint: Checkpoint, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Check options of a policy that are to be changed although its weights are given.
+
+    Raises:
+        InvalidOptionsError: An option cannot be changed, or its value is invalid.
+        CheckpointMismatchError: The policy's class cannot be imported.
+    """
+    kind = policy_of_checkpoint(checkpoint)
+    can = ", ".join(kind.acting_options) or "none"
+    reasons = {
+        "weights": "they are the policy that plays; name others in its place",
+        **dict.fromkeys(("freeze", "zero_init_value_head"), "it matters to training only"),
+    }
+    problems = [
+        f"model.{name} cannot be changed for {checkpoint.name!r}: "
+        f"{reasons.get(name, 'its weights decide the network')}. Options that can: {can}."
+        for name in options
+        if name not in kind.acting_options
+    ]
+    if problems:
+        raise InvalidOptionsError(problems)
+    kind.check_options(options)
+    return dict(options)
+
+
+def env_defaults(checkpoint: Checkpoint) -> dict[str, Any]:
+    """Return the defaults of a checkpoint's policy for options of the environment."""
+    if checkpoint.other_policy is None:
+        return VPTRLModule.env_defaults({"weights": checkpoint})
+    return policy_of_checkpoint(checkpoint).env_defaults(checkpoint.other_policy[1])
 
 
 def _load_other(
@@ -154,7 +193,11 @@ def weights_digest(weights: Mapping[str, Any]) -> str:
 
 
 def load_module(
-    source: Source | Checkpoint, env: gym.Env | None = None, *, trust: bool = False
+    source: Source | Checkpoint,
+    env: gym.Env | None = None,
+    *,
+    options: Mapping[str, Any] | None = None,
+    trust: bool = False,
 ) -> RecurrentRLModule:
     """Load a policy's module from a checkpoint, without running code from it.
 
@@ -165,23 +208,27 @@ def load_module(
             before it is loaded.
         env: The environment, or a vector environment, to play in. None takes the spaces from the
             checkpoint if it records them.
+        options: Options of the policy to change, of those in its `acting_options`.
         trust: Whether to import a class that the checkpoint names, whoever wrote it.
 
     Raises:
         CheckpointMismatchError: There is no such policy, it cannot be loaded, or its spaces are
             unknown because neither `env` nor the checkpoint provides them.
         CheckpointError: The checkpoint is damaged.
-        InvalidOptionsError: VPT does not fit the environment.
+        InvalidOptionsError: VPT does not fit the environment, or an option cannot be changed.
         UntrustedError: Somebody else wrote the checkpoint, and it names a class.
     """
     checkpoint = checkpoints.open(source, verified=True, trust=trust)
     spaces = None if env is None else SpaceAdapter.of(env).module_spaces
+    changed = acting_options(checkpoint, options or {})
     if checkpoint.other_policy is not None:
-        return _load_module_of_other_class(checkpoint, *checkpoint.other_policy, spaces)
+        name, own = checkpoint.other_policy
+        return _load_module_of_other_class(checkpoint, name, {**own, **changed}, spaces)
     config = config_from_checkpoint(checkpoint)
     for problem in weights_problems(config, checkpoint):
         raise CheckpointMismatchError(problem)
-    module = VPTRLModule(model_config=asdict(config), **(spaces or spaces_of(config)))
+    described = {**asdict(config), **changed}
+    module = VPTRLModule(model_config=described, **(spaces or spaces_of(config)))
     load_weights(module.network, checkpoint)
     return module
 
@@ -243,9 +290,10 @@ def played_config(checkpoint: Checkpoint) -> MineStudioPPOConfig:
         return _unpickled(checkpoint)
     raise CheckpointMismatchError(
         f"{checkpoint.name!r} holds weights, but does not say in which environment they played "
-        f"(it has no {PLAYING_FILE}). Name them as model.weights in an experiment file, as "
-        "tuned_examples/inference_vpt.yaml does, and evaluate that; or let them play a task: "
-        f"rllib play TASK --agent {checkpoint.name}."
+        f"(it has no {PLAYING_FILE}). Name an experiment file that does, such as "
+        "tuned_examples/cow_from_vpt.yaml, and these as its weights: FILE --set "
+        f"model.weights={checkpoint.name}; or let them play a task: rllib play TASK --agent "
+        f"{checkpoint.name}."
     )
 
 

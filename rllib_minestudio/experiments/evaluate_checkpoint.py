@@ -10,14 +10,20 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from rllib_minestudio.checkpoints.lookup import EXPERIMENT_SUFFIXES
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
 from rllib_minestudio.evaluation.evaluation_options import (
     PAGE_FILE,
     SUMMARY_FILE,
     EvaluationOptions,
 )
-from rllib_minestudio.experiments.experiment_file import load_experiments, make_importable
+from rllib_minestudio.experiments.experiment_file import make_importable
+from rllib_minestudio.experiments.played_policy import (
+    is_experiment_file,
+    load_policy_of,
+    of_environment,
+    overridden,
+    refuse_model_changes,
+)
 from rllib_minestudio.foundation.console import (
     clock,
     counted,
@@ -33,13 +39,11 @@ from rllib_minestudio.foundation.options import Flag, like, option, option_group
 from rllib_minestudio.foundation.recording_options import AUTO, RecordingForm
 
 if TYPE_CHECKING:
-    import gymnasium as gym
     from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
     from rllib_minestudio.algorithms import MineStudioPPOConfig
     from rllib_minestudio.evaluation.agent_runner import AgentGroup
     from rllib_minestudio.evaluation.episode import EvaluatedEpisode
-    from rllib_minestudio.evaluation.policy_loading import LoadedPolicy
     from rllib_minestudio.evaluation.summary import PairedComparison, Summary
 
 LARGEST_SUMMARY = 256 * 1024
@@ -71,8 +75,10 @@ class EvaluationRequest:
     )
     overrides: tuple[str, ...] = option(
         (),
-        "Change an option of the environment, by its dotted path as in `rllib train file`: "
-        "`env_config.callbacks.0.JudgeReset.time_limit=300`.",
+        "Change an option of the environment or of the policy, by its dotted path as in `rllib "
+        "train file`: `env_config.callbacks.0.JudgeReset.time_limit=300`. Of an experiment file's "
+        "policy, all options can be changed (`model.weights=PATH`); of a checkpoint's, only those "
+        "of acting (`model.temperature=0.8`).",
         Flag("KEY=VALUE", names=("--set",)),
     )
     workers: int = option(0, "Env runners; 0 plays in this process.", most=MOST_PROCESSES)
@@ -190,27 +196,6 @@ def _save(summary: Summary, folder: Path) -> None:
         ) from error
 
 
-def load_policy_of(
-    source: str, overrides: Sequence[str] = (), *, trust: bool = False
-) -> LoadedPolicy:
-    """Load the policy of a checkpoint, or the starting policy of an experiment file.
-
-    Args:
-        source: A checkpoint or a file.
-        overrides: `key=value` changes of the file's experiment; ignored for a checkpoint.
-        trust: Whether to do all that a checkpoint asks for, whoever wrote it.
-
-    Raises:
-        MineStudioError: There is no such policy, or it is not trusted.
-    """
-    from rllib_minestudio.evaluation.policy_loading import load_policy
-
-    path = Path(source)
-    if path.suffix in EXPERIMENT_SUFFIXES:
-        return load_starting_policy(path, overrides)
-    return load_policy(source, trust=trust)
-
-
 def _folder(request: EvaluationRequest) -> Path:
     """Return the evaluation's folder, which must not contain another evaluation."""
     chosen = request.out or request.record
@@ -244,7 +229,6 @@ def _config(own: MineStudioPPOConfig, request: EvaluationRequest) -> Any:
     """Return the validated config to evaluate with."""
     from rllib_minestudio.evaluation.policy_loading import evaluation_config
 
-    own.environment(env_config=overridden(own.env_config, request.overrides))
     return evaluation_config(
         own,
         num_env_runners=request.workers,
@@ -253,43 +237,11 @@ def _config(own: MineStudioPPOConfig, request: EvaluationRequest) -> Any:
     )
 
 
-def overridden(env_config: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
-    """Apply `--set` to the environment's options; paths start at `config`, as everywhere.
-
-    Raises:
-        InvalidOptionsError: An override changes another option, or cannot be applied.
-    """
-    from rllib_minestudio.experiments.experiment_file import parse_assignments
-
-    merged = dict(env_config)
-    for path, value in parse_assignments(overrides, "--set").items():
-        option = path.removeprefix("config.")
-        root, *names = option.split(".")
-        if root != "env_config" or not names:
-            raise InvalidOptionsError(
-                f"--set {path}: an evaluation changes options of the environment only. "
-                f"Write them in full, such as --set env_config.{option}=VALUE, if that is meant."
-            )
-        *parents, last = (int(name) if name.isdigit() else name for name in names)
-        place: Any = merged
-        try:
-            for name in parents:
-                inner = place[name]
-                place[name] = inner.copy() if isinstance(inner, (dict, list)) else inner
-                place = place[name]
-            place[last] = value
-        except (LookupError, TypeError, AttributeError) as error:
-            raise InvalidOptionsError(
-                f"--set {path}: the environment has no such option to change ({error})."
-            ) from error
-    return merged
-
-
 class _Policy:
     """A policy of this package, on env runners."""
 
     def __init__(self, source: str, request: EvaluationRequest) -> None:
-        self.policy = load_policy_of(source, trust=request.trust)
+        self.policy = load_policy_of(source, _changes(source, request), trust=request.trust)
         self.config = _config(self.policy.config, request)
         self.identity = self.policy.identity
 
@@ -314,7 +266,7 @@ class _Agent:
         from rllib_minestudio.env.agents.user_agents import AgentMaker, shipped
         from rllib_minestudio.evaluation.agent_runner import AgentOrder
 
-        self.config = _config(_config_of_env(request.env, request.trust), request)
+        self.config = _config(_config_of_env(path, request), request)
         agent = AgentMaker.named(path)
         env = None
         if not is_minestudio(self.config.env):
@@ -361,18 +313,33 @@ def _player(source: str, request: EvaluationRequest) -> _Policy | _Agent:
     return _Policy(source, request)
 
 
-def _config_of_env(source: str | None, trust: bool) -> MineStudioPPOConfig:
+def _config_of_env(agent: str, request: EvaluationRequest) -> MineStudioPPOConfig:
     """Return the config whose environment an agent plays in.
 
     Raises:
-        MineStudioError: The source cannot be loaded.
+        MineStudioError: The source cannot be loaded, or an option does not fit it.
     """
     from rllib_minestudio.algorithms import MineStudioPPOConfig
     from rllib_minestudio.algorithms.environments import ENV_NAME
 
+    source = request.env
     if source is not None:
-        return load_policy_of(source, trust=trust).config
-    return MineStudioPPOConfig().environment(ENV_NAME)
+        return load_policy_of(source, _changes(source, request), trust=request.trust).config
+    changes = _changes(agent, request)
+    refuse_model_changes(changes, agent)
+    return MineStudioPPOConfig().environment(ENV_NAME, env_config=overridden({}, changes))
+
+
+def _changes(source: str, request: EvaluationRequest) -> Sequence[str]:
+    """Return the changes that are meant for one of the sources of a request.
+
+    Changes of a policy are meant for experiment files, if there are any: for a checkpoint beside
+    it, `model.weights` would make no sense.
+    """
+    named = (request.checkpoint, request.compare, request.env)
+    if is_experiment_file(source) or not any(map(is_experiment_file, named)):
+        return request.overrides
+    return of_environment(request.overrides)
 
 
 def _evaluate(player: _Policy | _Agent, options: EvaluationOptions, prior: Any) -> Summary:
@@ -455,52 +422,3 @@ def _report(
         command = f"rllib evaluate CHECKPOINT --compare {quoted(folder)}"
         print_next({command: "another checkpoint in the same worlds"})
     return 1 if problems else 0
-
-
-# ------------------------------------------------------- the untrained policy of an experiment file
-# It has the weights that training would start from.
-
-
-def load_starting_policy(path: Path, overrides: Sequence[str] = ()) -> LoadedPolicy:
-    """Build the policy that an experiment file describes.
-
-    Args:
-        path: A file with one experiment, without searches.
-        overrides: `key=value` changes of the experiment, as in `rllib train file`.
-
-    Raises:
-        InvalidOptionsError: The file contains several experiments, a search, or wrong options.
-        ExperimentFileError: The file is missing or not readable.
-    """
-    from rllib_minestudio.evaluation.policy_loading import (
-        LoadedPolicy,
-        playing_config,
-        weights_digest,
-    )
-    from rllib_minestudio.experiments.plan import make_plan
-
-    experiments = load_experiments(path, overrides)
-    plans = [make_plan(experiment) for experiment in experiments]
-    if len(plans) != 1 or plans[0].searched:
-        raise InvalidOptionsError(
-            f"{path}: to be evaluated, a file must hold one experiment without searches."
-        )
-    config = playing_config(plans[0].example)
-    spaces = config.known_spaces() or _spaces_of_env(config)
-    module = config.policy_class(**spaces, model_config=config.model_config)
-    # All sizes in full, since the weights that may have decided them are not read again.
-    config.training(model=module.model_config)
-    weights = module.get_state()
-    identity = {"checkpoint": str(path), "weights": weights_digest(weights)}
-    return LoadedPolicy(config, weights, identity)
-
-
-def _spaces_of_env(config: MineStudioPPOConfig) -> dict[str, gym.Space]:
-    """Build the environment to get its spaces."""
-    from rllib_minestudio.experiments.environment import make_env
-
-    env = make_env(config)
-    try:
-        return {"observation_space": env.observation_space, "action_space": env.action_space}
-    finally:
-        env.close()

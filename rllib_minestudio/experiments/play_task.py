@@ -9,12 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio import checkpoints
-from rllib_minestudio.checkpoints import Checkpoint
 from rllib_minestudio.checkpoints.lookup import BEST, LATEST
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError, did_you_mean
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
 from rllib_minestudio.experiments.evaluate_checkpoint import EvaluationRequest
 from rllib_minestudio.experiments.experiment_file import load_experiments, make_importable
+from rllib_minestudio.experiments.played_policy import (
+    TaskPolicy,
+    is_experiment_file,
+    of_environment,
+    refuse_model_changes,
+    task_of,
+    task_policy,
+)
 from rllib_minestudio.experiments.ray_session import quieten, set_environment
 from rllib_minestudio.foundation.agent_names import AGENTS, HUNTER
 from rllib_minestudio.foundation.console import phase
@@ -41,7 +48,7 @@ class PlayRequest:
         "An experiment file; of several experiments the first one counts.",
         Flag("TASK", is_positional=True),
     )
-    agent: str = option(HUNTER, "Who plays.", Flag("NAME|CHECKPOINT|MODULE:FUNCTION"))
+    agent: str = option(HUNTER, "Who plays.", Flag("NAME|CHECKPOINT|FILE|MODULE:FUNCTION"))
     deterministic: bool = like(EvaluationOptions, "deterministic")
     episodes: int = like(
         EvaluationOptions, "episodes", default=1, sentence="How many episodes are played."
@@ -55,10 +62,12 @@ class PlayRequest:
     out: str = option("plays", "Where recordings go, numbered on from those there.", Flag("DIR"))
     trust: bool = like(EvaluationRequest, "trust")
     quiet: bool = like(EvaluationRequest, "quiet")
-    overrides: tuple[str, ...] = option(
-        (),
-        "Set an option below the task's `config`; repeatable, as in `rllib train file`.",
-        Flag("KEY=VALUE", names=("--set",)),
+    overrides: tuple[str, ...] = like(
+        EvaluationRequest,
+        "overrides",
+        sentence="Change an option of the task's environment, or of the policy that plays it, by "
+        "its dotted path: `env_config.callbacks.5.JudgeReset.time_limit=300`, "
+        "`model.temperature=0.8` of a checkpoint, `model.weights=PATH` of FILE.",
     )
 
 
@@ -81,17 +90,24 @@ def play_task(request: PlayRequest) -> list[float]:
     # These import Ray, so its environment variables must be set first.
     from gymnasium.wrappers import TimeLimit
 
+    from rllib_minestudio.algorithms.env_runner import suited_env_config
     from rllib_minestudio.env.recorder import EpisodeRecorder, RecorderOptions
     from rllib_minestudio.evaluation.play_loop import play_episodes, step_messages
-    from rllib_minestudio.experiments.environment import make_env
-    from rllib_minestudio.experiments.plan import make_plan
+    from rllib_minestudio.experiments.environment import build_env
 
     require_room(Path(request.out), LEAST_ROOM)
-    plan = make_plan(load_experiments(request.task, request.overrides)[0])
+    task = load_experiments(request.task, of_environment(request.overrides))[0]
+    env_id, env_config, _ = task_of(task)
+    if isinstance(found, TaskPolicy):
+        env_config = suited_env_config(env_id, env_config, found.env_defaults)
+    else:
+        refuse_model_changes(request.overrides, agent)
     options = RecorderOptions(request.out, source=POV, overlay=True)
     # Within the recorder, which thus learns that an episode was truncated.
-    env = EpisodeRecorder(TimeLimit(make_env(plan.example), request.max_steps), options)
-    with phase(f"playing {plan.name}, at most {request.max_steps:,} steps an episode") as show:
+    env = EpisodeRecorder(
+        TimeLimit(build_env(env_id, env_config, seed=0), request.max_steps), options
+    )
+    with phase(f"playing {task.name}, at most {request.max_steps:,} steps an episode") as show:
         returns = play_episodes(
             env,
             _player(found, env, request),
@@ -106,11 +122,11 @@ def play_task(request: PlayRequest) -> list[float]:
     return returns
 
 
-def _found(request: PlayRequest) -> str | Checkpoint:
-    """Return the name of a scripted agent, or open a checkpoint, before anything is built.
+def _found(request: PlayRequest) -> str | TaskPolicy:
+    """Return the name of a scripted agent, or open a policy, before anything is built.
 
     Raises:
-        InvalidOptionsError: It is neither.
+        InvalidOptionsError: It is neither, or its options cannot be changed in this way.
         CheckpointMismatchError: There is no such checkpoint.
         CheckpointError: It is damaged.
     """
@@ -124,7 +140,10 @@ def _found(request: PlayRequest) -> str | Checkpoint:
     if is_word and not Path(agent).exists():
         rule = f"must be one of {', '.join(AGENTS)}, or a checkpoint"
         raise InvalidOptionsError(broken_rule("--agent", agent, rule) + did_you_mean(agent, AGENTS))
-    return checkpoints.open(agent, verified=True, trust=request.trust)
+    if is_experiment_file(agent):
+        return task_policy(agent, request.overrides)
+    opened = checkpoints.open(agent, verified=True, trust=request.trust)
+    return task_policy(opened, request.overrides)
 
 
 class _OwnAgent:
@@ -151,15 +170,15 @@ class _OwnAgent:
 
 
 def _player(
-    agent: str | Checkpoint | AgentMaker, env: gym.Env, request: PlayRequest
+    agent: str | TaskPolicy | AgentMaker, env: gym.Env, request: PlayRequest
 ) -> ActionChooser:
     seed, deterministic = request.seed, request.deterministic
-    if not isinstance(agent, str | Checkpoint):
+    if not isinstance(agent, str | TaskPolicy):
         return _OwnAgent(agent, env, request)
     from rllib_minestudio.env.agents.scripted import make_agent
     from rllib_minestudio.evaluation.inference import Policy
     from rllib_minestudio.evaluation.play_loop import ScriptedPolicy
 
-    if isinstance(agent, Checkpoint):
-        return Policy.load(agent, env, deterministic=deterministic, seed=seed)
+    if isinstance(agent, TaskPolicy):
+        return Policy(agent.load(env), deterministic=deterministic, seed=seed)
     return ScriptedPolicy(make_agent(agent, seed=seed), env)

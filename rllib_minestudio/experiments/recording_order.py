@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -20,14 +20,15 @@ from rllib_minestudio.env.adapter import RENDER_MODE
 from rllib_minestudio.env.agents.hunter import BODIES
 from rllib_minestudio.env.env_options import VOXEL
 from rllib_minestudio.env.recorder import why_unrecordable
-from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
 from rllib_minestudio.evaluation.inference import Policy
 from rllib_minestudio.evaluation.policy_loading import load_module, weights_digest
 from rllib_minestudio.experiments.experiment_file import Experiment, load_experiments
-from rllib_minestudio.experiments.plan import parse_search_space, variants
+from rllib_minestudio.experiments.played_policy import of_environment, of_model, task_of
 from rllib_minestudio.experiments.ray_session import compile_kernels
 from rllib_minestudio.experiments.recording_request import NOVICE_STEPS, RecordingRequest
 from rllib_minestudio.foundation.agent_names import RANDOM, TOOLMAKERS
+from rllib_minestudio.foundation.console import stderr
 from rllib_minestudio.foundation.options import broken_rule
 
 
@@ -44,16 +45,14 @@ def recording_order(request: RecordingRequest) -> RecordingOrder:
     if request.prey and agent in (*TOOLMAKERS, RANDOM):
         rule = f"is for hunters only, not the agent {agent!r}"
         raise InvalidOptionsError(broken_rule("--prey", list(request.prey), rule))
-    experiments = load_experiments(task, request.overrides)
+    changes = [*of_environment(request.overrides), *of_model(request.overrides)]
+    experiments = load_experiments(task, changes)
     if len(experiments) != 1:
         names = ", ".join(experiment.name for experiment in experiments)
         raise InvalidOptionsError(f"{task} holds several experiments: {names}.")
     (experiment,) = experiments
-    config = experiment.algorithm_config
-    env: Any = experiment.env or getattr(config, "env", None) or MineStudioEnv
-    base = getattr(config, "env_config", None) or {}
-    options = {**base, **experiment.config.get("env_config", {})}
-    options = _suited_to_policy(env, options, experiment)
+    env, env_config, model = task_of(experiment)
+    options = _suited_to_policy(experiment, env, env_config, model)
     make_env = resolve_env(env)
     if make_env is MineStudioEnv:
         MineStudioEnv.check_options(options)
@@ -107,16 +106,25 @@ def load_novice(checkpoint: Path, env: gym.Env, *, trust: bool = False) -> Calla
 
 
 def _suited_to_policy(
-    env: Any, env_config: dict[str, Any], experiment: Experiment
+    experiment: Experiment, env: Any, env_config: dict[str, Any], model: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the environment's options as the experiment's training would set them.
 
-    Nothing is added if weights decide the policy, since they may only be trained on these
-    recordings.
+    Weights that decide them may not exist yet, because they are only trained on these recordings:
+    then a preset decides them, or a warning says that nothing does.
     """
-    written = parse_search_space(experiment.config, experiment.name, [])
-    config = next(variants(written))
-    model = config.get("model") or {}
-    if experiment.algorithm_config is not None or ("weights" in model and "preset" not in model):
+    if experiment.algorithm_config is not None:
         return env_config
-    return suited_env_options(env, {**config, "env_config": env_config})
+    options = {**experiment.config, "env_config": env_config}
+    try:
+        return suited_env_options(env, {**options, "model": model})
+    except CheckpointMismatchError as error:
+        if model.get("preset") is not None:
+            return suited_env_options(env, {**options, "model": {**model, "weights": None}})
+        stderr.print(
+            f"warning: {error} Frames are recorded as env_config says; these weights may need "
+            "others.",
+            style="yellow",
+            markup=False,
+        )
+        return env_config

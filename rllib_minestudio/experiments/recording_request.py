@@ -40,7 +40,13 @@ class RecordingRequest:
     )
     episodes: int = option(MISSING, "Number of episodes.", least=1, most=MANY)
     out: Path = option(MISSING, "Output folder.", Flag("DIR"))
-    overrides: tuple[str, ...] = like(PlayRequest, "overrides")
+    overrides: tuple[str, ...] = like(
+        EvaluationRequest,
+        "overrides",
+        sentence="Change an option of the task's environment, or of the policy that is to learn "
+        "from the recordings and decides how frames are made, by its dotted path: "
+        "`env_config.callbacks.5.JudgeReset.time_limit=300`, `model.weights=PATH`.",
+    )
     seed: int = like(PlayRequest, "seed", sentence="Seed of the first episode.", flag=Flag("SEED"))
     workers: int | None = like(
         EvaluationRequest,

@@ -43,6 +43,7 @@ class ConvGRURLModule(RecurrentRLModule):
 
     precision = FLOAT32
     memory_length = 64
+    acting_options = ("temperature",)
 
     @override(RecurrentRLModule)
     def build_network(self, options: dict[str, Any]) -> ConvGRUNetwork:

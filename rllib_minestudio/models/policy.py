@@ -56,6 +56,8 @@ class RecurrentPolicy(ABC):
             `float_precision.py`; None leaves torch's settings alone.
         memory_length: The number of observations that rebuild the memory well enough: the default
             burn-in of demonstration windows.
+        acting_options: Options of `model_config` that change how given weights act, and not which
+            weights fit: `--set` can change them for a checkpoint.
     """
 
     network: nn.Module
@@ -63,6 +65,7 @@ class RecurrentPolicy(ABC):
     action_space: gym.Space
     precision: str | None = None
     memory_length: int = 64
+    acting_options: tuple[str, ...] = ()
 
     @abstractmethod
     def build_network(self, options: dict[str, Any]) -> nn.Module:

@@ -24,7 +24,7 @@ from rllib_minestudio.models.distributions import ActionDistribution, JointCateg
 from rllib_minestudio.models.policy import LOGITS, MODULE_OPTIONS, VALUE, RecurrentRLModule
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork, VPTState
 from rllib_minestudio.models.vpt.acting import InferenceSession
-from rllib_minestudio.models.vpt.config import is_published_size
+from rllib_minestudio.models.vpt.config import COMPUTE_FIELDS, is_published_size
 from rllib_minestudio.models.vpt.network import NUM_CAMERA
 from rllib_minestudio.models.vpt.weights import config_from_options, policy_part, weights_problems
 
@@ -35,11 +35,13 @@ class VPTRLModule(RecurrentRLModule):
     """Adapts `VPTNetwork` to RLlib; see `RecurrentRLModule`.
 
     `model_config` also takes the options of `VPTConfig.from_options`. `weights` may have any form
-    in `checkpoints/checkpoint.py`; without `preset` they also determine the sizes. The network
-    reads only `image`, uint8 [B, T, H, W, 3]. The memory has the fields of `VPTState`.
+    in `checkpoints/checkpoint.py`, and decide the sizes. The network reads only `image`, uint8 [B,
+    T, H, W, 3]. The memory has the fields of `VPTState`.
     """
 
     network: VPTNetwork
+
+    acting_options = ("temperature", *COMPUTE_FIELDS)
 
     @override(RecurrentRLModule)
     def setup(self) -> None:
@@ -133,9 +135,11 @@ class VPTRLModule(RecurrentRLModule):
 
     @classmethod
     def env_defaults(cls, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the frame sampling that OpenAI's networks saw, for networks of their sizes."""
+        """Return the size of frames if weights decide it, and the sampling that OpenAI's saw."""
         config = config_from_options(options, MODULE_OPTIONS)
-        return {"sampling": "samples"} if is_published_size(config) else {}
+        height, width, _ = config.img_shape
+        size = {} if options.get("weights") is None else {"obs_size": [width, height]}
+        return {**size, **({"sampling": "samples"} if is_published_size(config) else {})}
 
     @classmethod
     def space_problems(
@@ -239,7 +243,7 @@ def _space_problems(observation: gym.Space, action: gym.Space, config: VPTConfig
         problems.append(
             f"The environment's images are {image.shape} (height, width, channels), but the model "
             f"reads {config.img_shape}: set the environment's obs_size to [{width}, {height}] "
-            f"(width, height), or the model's img_shape to {list(image.shape)}."
+            f"(width, height), or, without weights, the model's img_shape to {list(image.shape)}."
         )
     if action is not None and action != expected:
         problems.append(

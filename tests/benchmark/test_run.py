@@ -106,7 +106,10 @@ def test_a_smoke_run_is_one_short_episode_per_task(request_of):
         (["randm", "--suite", "SUITE"], "Did you mean 'random'?"),
         (["random", "--suite", "SUITE", "--tasks", "fly*"], "no task that fits 'fly*'"),
         (["random", "--suite", "SUITE", "--deterministic"], "--deterministic is for policies"),
-        (["random", "--suite", "SUITE", "--set", "obs_size=3"], "options of the environment only"),
+        (
+            ["random", "--suite", "SUITE", "--set", "obs_size=3"],
+            "only options of the environment",
+        ),
         (
             ["random", "--suite", "SUITE", "--set", "env_config.callbacks=[]"],
             "a task brings its own callbacks",

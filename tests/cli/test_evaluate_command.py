@@ -13,7 +13,7 @@ import yaml
 from rllib_minestudio.cli.main import BAD_INPUT, main
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.summary import Summary
-from rllib_minestudio.experiments.evaluate_checkpoint import overridden
+from rllib_minestudio.experiments.played_policy import overridden
 from rllib_minestudio.foundation.agent_names import AGENTS, agents_help
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt.weights import export_network
@@ -91,7 +91,7 @@ def test_play_and_record_know_the_same_agents(command, capsys):
     [
         (["--agent", "."], "is a folder without a checkpoint: '.' holds short.yaml."),
         (["--agent", "nowhere/latest"], "names no checkpoint: '.' has no 'nowhere'"),
-        (["--agent", "short.yaml"], "is an experiment file, not a checkpoint"),
+        (["--agent", "shor.yaml"], "There is no experiment file 'shor.yaml'. Did you mean"),
         (["--agent", "package:hunter_nan"], "Did you mean 'hunter_nano'"),
         (["--agent", "random", "--deterministic"], "the agent 'random' is scripted"),
     ],
@@ -156,7 +156,7 @@ def test_an_element_of_a_list_is_replaced_and_other_options_are_refused():
     config = {"callbacks": [{"JudgeReset": {"time_limit": 600}}, "FastReset"]}
     changed = overridden(config, ["env_config.callbacks.0={PrevAction: {}}"])
     assert changed == {"callbacks": [{"PrevAction": {}}, "FastReset"]}
-    with pytest.raises(InvalidOptionsError, match=r"--set lr: an evaluation changes options of th"):
+    with pytest.raises(InvalidOptionsError, match="--set lr: only options of the env"):
         overridden(config, ["lr=4"])
     with pytest.raises(InvalidOptionsError, match=r"in full, such as --set env_config.seed=VALUE"):
         overridden(config, ["seed=4"])

@@ -39,6 +39,7 @@ checked below; README's set-up is what `.ci/run` runs."""
 NOT_HERE = (
     "are not a path on this machine, and could not be fetched as a Hugging Face id",
     "'results/stone_pickaxe_bc/latest' names no checkpoint",
+    "weights 'foundation-model-1x.model' do not exist",
     "but there is no folder 'demos/",
     "There is no folder 'demonstrations/cow' with recordings",
     "engine='minecraft' cannot start on this machine",

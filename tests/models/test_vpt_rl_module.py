@@ -199,10 +199,16 @@ def test_zero_init_value_head_applies_after_loading(build, tmp_path, images):
     assert torch.equal(module.network.net.final_ln.weight, source.network.net.final_ln.weight)
 
 
-def test_weights_of_another_size_are_refused_with_a_list(build, tmp_path):
+def test_weights_of_another_size_are_refused(build, tmp_path):
+    torch.save(build(hidsize=32).network.state_dict(), tmp_path / "weights.pt")
+    with pytest.raises(InvalidOptionsError, match=r"hidsize is 16, but .* have 32"):
+        build(weights=str(tmp_path / "weights.pt"))
+
+
+def test_loading_weights_of_another_size_lists_what_differs(build, tmp_path):
     torch.save(build(hidsize=32).network.state_dict(), tmp_path / "weights.pt")
     with pytest.raises(CheckpointMismatchError) as caught:
-        build(weights=str(tmp_path / "weights.pt"))
+        build().load_weights(str(tmp_path / "weights.pt"))
     message = str(caught.value)
     assert "weights.pt' belong to another network" in message
     assert "net.img_process.linear.layer.weight: (32, 256) instead of (16, 256)" in message

@@ -25,8 +25,9 @@ settings, such as `num_env_runners` and `rollout_fragment_length`.
 _VPT = """\
 ### `model`: the fields of `VPTConfig`
 
-`model` takes them in addition to `preset`, `weights` and `freeze`. Defaults are those of `1x`, the
-default preset unless `weights` decide; [VPT](vpt.md#from-image-to-action) has the other presets.
+`model` takes them in addition to `preset`, `weights` and `freeze`. With `weights`, these decide
+all but `precision` and `compile`; without, defaults are those of the preset, and of `1x` if that is
+null or left out. [VPT](vpt.md#from-image-to-action) has the other presets.
 """
 
 _CONV_GRU = """\

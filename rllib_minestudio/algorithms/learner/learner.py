@@ -32,7 +32,12 @@ from rllib_minestudio.algorithms.learner.objective import (
     objective,
 )
 from rllib_minestudio.algorithms.learner.policy_learner import PolicyLearner, keep_freed_memory
-from rllib_minestudio.algorithms.learner.prior import Prior, build_prior, is_nowhere_else
+from rllib_minestudio.algorithms.learner.prior import (
+    Prior,
+    PriorWatch,
+    build_prior,
+    is_nowhere_else,
+)
 from rllib_minestudio.algorithms.learner.reward_scale import RewardScale
 from rllib_minestudio.algorithms.learner.training_pass import (
     IterationMetrics,
@@ -70,6 +75,7 @@ class MineStudioPPOLearner(PolicyLearner):
         config = self.config
         self._peers = Peers(config.num_learners, self._device)
         self._prior = build_prior(config, self.policy, self._device)
+        self._prior_watch = PriorWatch()
         self._loader = FragmentLoader(join=config.fragments_per_sequence)
         self._stream = MinibatchStream(self._device)
         decay = config.ema_decay
@@ -163,6 +169,8 @@ class MineStudioPPOLearner(PolicyLearner):
             weights_version=self._weights_seq_no,
         )
         collected.log_to(self.metrics, steps=int(prepared.targets.usable_bt.sum()))
+        if self._prior is not None:
+            self._prior_watch.note(collected.kl_to_prior(), iteration, self.config)
         self.after_gradient_based_update(timesteps=timesteps)
         return self.metrics.reduce()
 

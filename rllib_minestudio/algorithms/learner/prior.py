@@ -7,6 +7,7 @@ the latents: env runners compute them, with the prior's own memory (`prior_laten
 from __future__ import annotations
 
 import copy
+import logging
 from collections import OrderedDict
 from collections.abc import Mapping
 
@@ -18,6 +19,13 @@ from rllib_minestudio.algorithms.options import INITIAL_PRIOR, PPOOptions
 from rllib_minestudio.algorithms.prior_latents import PriorWeights
 from rllib_minestudio.models.distributions import ActionDistribution
 from rllib_minestudio.models.policy import RecurrentRLModule
+
+_logger = logging.getLogger(__name__)
+
+LARGE_RISE = 2.0
+"""A rise of the mean KL to the prior, in nats from one iteration to the next, that warns of updates
+which destroy a policy. A tuned run rises by hundredths; at 1x, nano's learning rate rises by tens.
+"""
 
 
 class Prior:
@@ -105,6 +113,35 @@ def build_prior(
     # A fragment is at most max_staleness updates old, and was begun at most one update earlier.
     kept = 2 + options.max_staleness // interval if interval else 1
     return Prior(module, device=device, versions_kept=kept)
+
+
+class PriorWatch:
+    """Warns when the policy leaves its prior at once instead of slowly."""
+
+    def __init__(self) -> None:
+        self._before: float | None = None
+
+    def note(self, kl: float, iteration: int, options: PPOOptions) -> None:
+        """Compare an iteration's mean KL to the prior with that of the iteration before.
+
+        Args:
+            kl: In nats; NaN, if nothing was learned, is not compared.
+            iteration: Number of the iteration, from 0. Nothing is known before the first one after
+                a restore, or of a prior that is another policy than training starts from.
+            options: Options of the training.
+        """
+        before = self._before
+        if iteration == 0 and options.prior == INITIAL_PRIOR:
+            before = 0.0
+        self._before = kl
+        if before is not None and kl - before > LARGE_RISE:
+            _logger.warning(
+                "kl_to_prior rose from %.2f to %.2f nats in one iteration: the updates destroy "
+                "what the prior knows. Lower lr (large networks need smaller ones: 2e-5 at most at "
+                "VPT's sizes), or raise kl_coeff.",
+                max(before, 0.0),  # rounding makes it negative
+                kl,
+            )
 
 
 def is_nowhere_else(config: PPOOptions) -> bool:

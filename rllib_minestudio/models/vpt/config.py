@@ -130,32 +130,46 @@ class VPTConfig:
         """Build a configuration from a preset's name and overrides.
 
         Args:
-            options: `{"preset": name, field: value, ...}`; `preset` defaults to `1x`.
+            options: `{"preset": name, field: value, ...}`; without `preset`, or if it is None, the
+                preset is `1x`.
             other_names: Further names that the caller accepts, for error messages.
 
         Raises:
             InvalidOptionsError: The preset or a field is unknown (the message has the nearest valid
                 name), or a value is invalid.
         """
-        overrides = dict(options)
-        preset = overrides.pop("preset", DEFAULT_PRESET)
-        fields = [field.name for field in dataclasses.fields(cls)]
-        valid = ["preset", *fields, *other_names]
-        problems = []
-        if not isinstance(preset, str) or preset not in PRESETS:
-            problems.append(
-                f"model preset is {shown(preset)}, which does not exist; the presets are "
-                f"{', '.join(PRESETS)}.{did_you_mean(preset, PRESETS)}"
-            )
-        problems += [
-            f"model option {shown(name)} does not exist; the options are {', '.join(valid)}."
-            f"{did_you_mean(name, valid)}"
-            for name in overrides
-            if name not in fields
-        ]
-        if problems:
-            raise InvalidOptionsError(problems)
-        return dataclasses.replace(PRESETS[preset], **overrides)
+        preset, fields = preset_and_fields(options, other_names)
+        return dataclasses.replace(PRESETS[preset or DEFAULT_PRESET], **fields)
+
+
+def preset_and_fields(
+    options: Mapping[str, Any], other_names: Sequence[str] = ()
+) -> tuple[str | None, dict[str, Any]]:
+    """Return the preset that options name, None if they name none, and the fields they set.
+
+    Raises:
+        InvalidOptionsError: The preset or a field is unknown; the message has the nearest valid
+            name.
+    """
+    given = dict(options)
+    preset = given.pop("preset", None)
+    fields = [field.name for field in dataclasses.fields(VPTConfig)]
+    valid = ["preset", *fields, *other_names]
+    problems = []
+    if preset is not None and (not isinstance(preset, str) or preset not in PRESETS):
+        problems.append(
+            f"model preset is {shown(preset)}, which does not exist; the presets are "
+            f"{', '.join(PRESETS)}.{did_you_mean(preset, PRESETS)}"
+        )
+    problems += [
+        f"model option {shown(name)} does not exist; the options are {', '.join(valid)}."
+        f"{did_you_mean(name, valid)}"
+        for name in given
+        if name not in fields
+    ]
+    if problems:
+        raise InvalidOptionsError(problems)
+    return preset, given
 
 
 def as_tuple(value: Any) -> Any:
@@ -289,6 +303,18 @@ PRESETS: dict[str, VPTConfig] = {
 """Named sizes; any field can be overridden through `VPTConfig.from_options`."""
 
 _PUBLISHED = ("1x", "2x", "3x")
+
+
+def size_in_words(config: VPTConfig) -> str:
+    """Return the name of the preset of a network's size, or its sizes if there is none."""
+    for name, preset in PRESETS.items():
+        alike = {field: getattr(preset, field) for field in ("temperature", *COMPUTE_FIELDS)}
+        if dataclasses.replace(config, **alike) == preset:
+            return name
+    return (
+        f"hidsize {config.hidsize}, impala_width {config.impala_width:g}, "
+        f"{config.n_recurrence_layers} layers, {config.attention_heads} heads"
+    )
 
 
 def is_published_size(config: VPTConfig) -> bool:

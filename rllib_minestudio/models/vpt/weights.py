@@ -34,7 +34,14 @@ from rllib_minestudio.foundation.options import broken_rule, is_number, shown
 from rllib_minestudio.models.strict_loading import compare, load_strictly, mismatches
 from rllib_minestudio.models.tempering import at_temperature
 from rllib_minestudio.models.vpt.attention import POSITION_BASES
-from rllib_minestudio.models.vpt.config import COMPUTE_FIELDS, VPTConfig, as_tuple
+from rllib_minestudio.models.vpt.config import (
+    COMPUTE_FIELDS,
+    PRESETS,
+    VPTConfig,
+    as_tuple,
+    preset_and_fields,
+    size_in_words,
+)
 from rllib_minestudio.models.vpt.network import FactoredHead, VPTNetwork
 
 PARTS = ("net.", "pi_head.", "value_head.")
@@ -91,8 +98,16 @@ def config_from_checkpoint(checkpoint: Checkpoint) -> VPTConfig:
         raise CheckpointMismatchError(f"weights {checkpoint.name!r}: {error}") from error
 
 
+def is_described(checkpoint: Checkpoint) -> bool:
+    """Whether a checkpoint states its network's options; otherwise its tensors tell the sizes."""
+    return checkpoint.arguments is not None or checkpoint.options is not None
+
+
 def config_from_options(options: Mapping[str, Any], other_names: Sequence[str] = ()) -> VPTConfig:
-    """Do as `VPTConfig.from_options`, but start from `weights` if no preset is named.
+    """Do as `VPTConfig.from_options`, except that `weights` decide the sizes where there are any.
+
+    What the weights do not say, such as the temperature of a bare state dict, comes from a preset
+    of their size.
 
     Args:
         options: `{"weights": ..., "preset": ..., field: value, ...}`; `weights` may be an open
@@ -100,18 +115,69 @@ def config_from_options(options: Mapping[str, Any], other_names: Sequence[str] =
         other_names: Further names that the caller accepts; they may be among the options.
 
     Raises:
-        InvalidOptionsError: An option is unknown or invalid.
+        InvalidOptionsError: An option is unknown or invalid, or asks for other sizes than those of
+            the weights.
         CheckpointMismatchError: The weights cannot be read.
     """
     sizes = {name: value for name, value in options.items() if name not in other_names}
+    preset, fields = preset_and_fields(sizes, other_names)
     weights = options.get("weights")
-    fields = {field.name for field in dataclasses.fields(VPTConfig)}
     # Where every size is given, as in checkpoints, the weights may be gone by now.
-    if weights is None or "preset" in sizes or sizes.keys() == fields:
+    if weights is None or fields.keys() == {field.name for field in dataclasses.fields(VPTConfig)}:
         return VPTConfig.from_options(sizes, other_names)
-    if not sizes.keys() <= fields:
-        VPTConfig.from_options(sizes, other_names)  # raises, naming them
-    return dataclasses.replace(config_from_checkpoint(checkpoints.open(weights)), **sizes)
+    checkpoint = checkpoints.open(weights)
+    own = config_from_checkpoint(checkpoint)
+    asked = dataclasses.replace(own if preset is None else PRESETS[preset], **fields)
+    problems = _contradictions(asked, own, preset, fields, checkpoint)
+    if problems:
+        raise InvalidOptionsError(problems)
+    return dataclasses.replace(own, **fields) if is_described(checkpoint) else asked
+
+
+def _contradictions(
+    asked: VPTConfig,
+    own: VPTConfig,
+    preset: str | None,
+    fields: Mapping[str, Any],
+    checkpoint: Checkpoint,
+) -> list[str]:
+    """Return a sentence for each option that asks for other tensors than those of the weights."""
+    found, of_weights = _tensor_sizes(asked), _tensor_sizes(own)
+    if not is_described(checkpoint):  # then the image was only assumed to be square
+        del found["img_shape",]
+    differing = [names for names, size in found.items() if size != of_weights[names]]
+    problems = [
+        f"model.{name} is {shown(fields[name])}, but the weights {checkpoint.name!r} have "
+        f"{shown(getattr(own, name))}, and decide the sizes: leave {name} out."
+        for names in differing
+        for name in names
+        if name in fields and getattr(own, name) != getattr(asked, name)
+    ]
+    if any(fields.keys().isdisjoint(names) for names in differing):
+        problems.append(
+            f"model.preset is {preset!r}, but the weights {checkpoint.name!r} are of another size "
+            f"({size_in_words(own)}), and decide it: leave preset out, or give "
+            "--set model.preset=null."
+        )
+    return problems
+
+
+def _tensor_sizes(config: VPTConfig) -> dict[tuple[str, ...], Any]:
+    """Return what the shapes of tensors tell of a network, by the options that decide it."""
+    shrink = 2 ** len(config.impala_chans)
+    height, width, _ = config.img_shape
+    return {
+        ("img_shape",): (height // shrink) * (width // shrink),
+        ("impala_width", "impala_chans"): config.channels,
+        ("attention_memory_size", "timesteps"): config.memory_length,
+        **{
+            (name,): getattr(config, name)
+            for name in (
+                *("hidsize", "attention_heads", "n_recurrence_layers"),
+                *("pointwise_ratio", "action_head"),
+            )
+        },
+    }
 
 
 def weights_problems(config: VPTConfig, checkpoint: Checkpoint) -> list[str]:
@@ -547,7 +613,7 @@ def summarize(checkpoint: Checkpoint) -> CheckpointSummary:
         form=checkpoint.form,
         weights=checkpoint.weights,
         config=config,
-        described=checkpoint.arguments is not None or checkpoint.options is not None,
+        described=is_described(checkpoint),
         parameters=count_numbers(policy),
         dtype=dtypes(policy),
         matched=len(own) - len(comparison.missing) - len(comparison.misshapen),

@@ -11,7 +11,7 @@ from rllib_minestudio.checkpoints.lookup import PRIORS, shipped_names
 from rllib_minestudio.evaluation.evaluate import evaluate
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
 from rllib_minestudio.evaluation.policy_loading import evaluation_config
-from rllib_minestudio.experiments.evaluate_checkpoint import load_starting_policy
+from rllib_minestudio.experiments.played_policy import load_starting_policy
 from rllib_minestudio.models.vpt import VPTConfig
 from rllib_minestudio.models.vpt.weights import config_from_checkpoint
 

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from rllib_minestudio.algorithms.learner.prior import Prior
+from rllib_minestudio.algorithms import MineStudioPPOConfig
+from rllib_minestudio.algorithms.learner.prior import Prior, PriorWatch
 from rllib_minestudio.algorithms.prior_latents import PriorLatents, PriorWeights
 from rllib_minestudio.models.vpt import VPTConfig
 from rllib_minestudio.models.vpt.network import kl_divergence
 from rllib_minestudio.models.vpt_rl_module import VPTRLModule, spaces_of
-from tests.algorithms.toy_envs import IMAGE_SIZE, tiny_model
+from tests.algorithms.toy_envs import IMAGE_SIZE, AttackOnRed, tiny_model
+from tests.correctness.harness import Harness, config_of
 
 LENGTH, ENVS, FRAGMENTS = 8, 3, 3
 
@@ -123,3 +125,32 @@ def test_weights_taken_over_are_the_newest():
     latents = make_latents()
     latents.load(PriorWeights(3, Prior(make_module(1)).weights().state))
     assert latents.version == 3
+
+
+@pytest.mark.parametrize(
+    ("prior", "first", "kls", "warned"),
+    [
+        ("initial", 0, [0.0, 0.5, 1.9, 3.0], []),
+        ("initial", 0, [15.0, 15.5], ["from 0.00 to 15.00 nats"]),
+        ("initial", 0, [0.1, 15.0, 40.0], ["from 0.10 to 15.00 nats", "from 15.00 to 40.00 nats"]),
+        ("initial", 7, [15.0, 15.5], []),  # restored
+        ("initial", 0, [0.1, float("nan"), 15.0], []),
+        ("of/another/policy", 0, [15.0, 15.5, 20.0], ["from 15.50 to 20.00 nats"]),
+    ],
+)
+def test_leaving_the_prior_at_once_is_warned_of(prior, first, kls, warned, caplog):
+    watch = PriorWatch()
+    for iteration, kl in enumerate(kls, first):
+        watch.note(kl, iteration, MineStudioPPOConfig().training(prior=prior))
+    assert [
+        text.partition("rose ")[2].partition(" in one")[0] for text in caplog.messages
+    ] == warned
+
+
+def test_a_learning_rate_that_destroys_the_policy_is_warned_of(caplog):
+    for lr, warnings in ((1e-4, 0), (0.3, 1)):
+        harness = Harness(config_of(AttackOnRed, lr=lr, prior="initial", kl_coeff=0.2))
+        for _ in range(2):
+            harness.update(harness.play())
+        harness.close()
+        assert sum("Lower lr" in text for text in caplog.messages) == warnings

@@ -19,6 +19,7 @@ from rllib_minestudio.models.conv_gru_rl_module import ConvGRURLModule
 EXAMPLES = Path(__file__).parents[3] / "tuned_examples"
 MINECRAFT = [*sorted(EXAMPLES.glob("*_minecraft.yaml")), EXAMPLES / "inference_vpt.yaml"]
 COWS = [EXAMPLES / f"cow_{kind}.yaml" for kind in ("bc", "from_prior", "sweep", "vpt")]
+FROM_VPT = EXAMPLES / "cow_from_vpt.yaml"
 STRAYS = [
     EXAMPLES / f"{name}.yaml" for name in ("stray_cows", "stray_cows_bc", "stray_cows_from_scratch")
 ]
@@ -38,6 +39,7 @@ HAS_MINESTUDIO = importlib.util.find_spec("minestudio") is not None
 FOREIGN = "minestudio.simulator.callbacks."
 
 PUBLISHED = (
+    "CraftJarvis/MineStudio_VPT.foundation_model_1x",
     "CraftJarvis/MineStudio_VPT.foundation_model_2x",
     "CraftJarvis/MineStudio_VPT.rl_for_shoot_animals_2x",
 )
@@ -94,6 +96,7 @@ assert "torch._dynamo" not in sys.modules  # more than a second
 def test_the_examples_are_all_looked_at():
     assert {path.stem for path in EXAMPLES.glob("*.yaml")} == {
         "cow",
+        FROM_VPT.stem,
         TOOLS.stem,
         *(path.stem for path in (*COWS, *STRAYS, *TWO_TASKS, *GYMNASIUM)),
         *CRAFTS,
@@ -112,6 +115,15 @@ def test_the_cow_is_the_same_in_all_examples(path, tmp_path):
     if "input_" in experiment.config:
         experiment.config["input_"] = recorded(experiment, tmp_path)
     assert make_plan(experiment).name == path.stem
+
+
+def test_vpts_own_weights_learn_the_same_task_on_frames_of_their_size():
+    experiment = load(FROM_VPT)
+    task = load(EXAMPLES / "cow.yaml").config["env_config"]
+    assert experiment.config["env_config"] == {**task, "obs_size": [128, 128]}
+    assert experiment.config["model"] == {"weights": PUBLISHED[0]}
+    plan = make_plan(without_download(FROM_VPT))
+    assert plan.name == "cow_from_vpt"
 
 
 @pytest.mark.parametrize("name", ["cow", "cow_vpt"])

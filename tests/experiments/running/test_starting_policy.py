@@ -6,7 +6,7 @@ import yaml
 
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.policy_loading import evaluation_config
-from rllib_minestudio.experiments.evaluate_checkpoint import load_starting_policy
+from rllib_minestudio.experiments.played_policy import load_starting_policy
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt.weights import export_network
 

@@ -359,16 +359,52 @@ def test_an_id_that_cannot_be_fetched(tmp_path):
 # ------------------------------------------------------------------- options
 
 
-def test_options_start_from_the_weights_unless_a_preset_is_named(joint, tmp_path):
+def test_the_weights_decide_sizes_and_temperature(joint, tmp_path):
     folder = str(checkpoints.hugging_face(joint, tmp_path / "hf", temperature=1.5))
     known = ("weights", "zero_init_value_head")
     assert config_from_options({"weights": folder}, known) == joint.config
-    cooler = config_from_options({"weights": folder, "temperature": 1.0}, known)
-    assert cooler == dataclasses.replace(joint.config, temperature=1.0)
-    named = config_from_options({"weights": folder, "preset": "2x"}, known)
-    assert named == VPTConfig.from_options({"preset": "2x"})
+    assert config_from_options({"weights": folder, "preset": None}, known) == joint.config
+    changes = {"temperature": 1.0, "precision": "bfloat16"}
+    changed = config_from_options({"weights": folder, **changes}, known)
+    assert changed == dataclasses.replace(joint.config, **changes)
     with pytest.raises(InvalidOptionsError, match="hidsize"):
         config_from_options({"weights": folder, "hidsiz": 3}, known)
+
+
+def test_what_the_weights_do_not_say_comes_from_a_preset_of_their_size(
+    joint, tiny_options, tmp_path
+):
+    sizes = {**tiny_options, "img_shape": [16, 16, 3], "action_head": "joint"}
+    assert VPTConfig.from_options(sizes).temperature == 1.0 != joint.config.temperature
+    bare = str(checkpoints.state_dict(joint, tmp_path / "bare.pt"))
+    assert config_from_options({"weights": bare, **sizes}, ("weights",)).temperature == 1.0
+    told = str(checkpoints.hugging_face(joint, tmp_path / "hf", temperature=1.5))
+    assert config_from_options({"weights": told, **sizes}, ("weights",)).temperature == 1.5
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"preset": "2x"},
+            r"model.preset is '2x', but the weights '.*' are of another size \(hidsize 16, .*\), "
+            "and decide it: leave preset out, or give --set model.preset=null.",
+        ),
+        ({"hidsize": 64}, "model.hidsize is 64, but .* have 16, and decide .*: leave hidsize out."),
+        (
+            {"img_shape": [64, 64, 3]},
+            r"model.img_shape is \[64, 64, 3\], but .*: leave img_shape out",
+        ),
+        ({"attention_memory_size": 100}, "model.attention_memory_size is 100, but"),
+        ({"impala_width": 1.0}, "model.impala_width is 1.0, but"),
+        ({"action_head": "factored"}, "model.action_head is 'factored', but"),
+    ],
+)
+def test_other_sizes_than_the_weights_are_one_sentence(joint, tmp_path, options, message):
+    weights = str(checkpoints.hugging_face(joint, tmp_path / "hf"))
+    with pytest.raises(InvalidOptionsError, match=message) as refused:
+        config_from_options({"weights": weights, **options}, ("weights",))
+    assert len(refused.value.problems) == 1
 
 
 # ---------------------------------------------------- our own, without pickle
