@@ -169,8 +169,14 @@ class PolicyAlgorithmConfig(AlgorithmConfig):
         spec = self._rl_module_spec
         return spec.module_class if isinstance(spec, RLModuleSpec) else None
 
-    def known_spaces(self) -> dict[str, gym.Space] | None:
+    def known_spaces(
+        self, env_defaults: Mapping[str, Any] | None = None
+    ) -> dict[str, gym.Space] | None:
         """Return the environment's spaces if they are known without building it.
+
+        Args:
+            env_defaults: The policy's defaults for options of the environment, which
+                `suit_env_to_policy` will set; None if it has.
 
         Returns:
             `observation_space` and `action_space`; None if the environment has to be built.
@@ -180,7 +186,8 @@ class PolicyAlgorithmConfig(AlgorithmConfig):
                 "observation_space": self.observation_space,
                 "action_space": self.action_space,
             }
-        return known_spaces(self.env, self.env_config)
+        suited = suited_env_config(self.env, self.env_config, env_defaults or {})
+        return known_spaces(self.env, suited)
 
     def observations_read(self) -> set[str] | None:
         """Return the top-level observation keys that the policy reads; None: all of them."""
@@ -246,7 +253,7 @@ def model_problems(
             return problems
         if options.get("weights") is not None:
             options = {**options, "weights": opened[str(options["weights"])]}
-        spaces = config.known_spaces()
+        spaces = config.known_spaces(policy.env_defaults(options))
         blank = policy.blank(options, spaces)
         if spaces is not None and (problems := policy.space_problems(options, spaces)):
             return problems

@@ -90,7 +90,7 @@ def play_task(request: PlayRequest) -> list[float]:
     # These import Ray, so its environment variables must be set first.
     from gymnasium.wrappers import TimeLimit
 
-    from rllib_minestudio.algorithms.env_runner import suited_env_config
+    from rllib_minestudio.algorithms.environments import suited_env_config
     from rllib_minestudio.env.recorder import EpisodeRecorder, RecorderOptions
     from rllib_minestudio.evaluation.play_loop import play_episodes, step_messages
     from rllib_minestudio.experiments.environment import build_env

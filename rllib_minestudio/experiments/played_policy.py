@@ -19,7 +19,6 @@ from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.experiments.experiment_file import (
     Experiment,
     load_experiments,
-    load_object,
     parse_assignments,
 )
 
@@ -253,12 +252,12 @@ def task_of(experiment: Experiment) -> tuple[Any, dict[str, Any], dict[str, Any]
         InvalidOptionsError: The environment cannot be imported.
     """
     from rllib_minestudio.env import MineStudioEnv
-    from rllib_minestudio.experiments.plan import ENVIRONMENTS, parse_search_space, variants
+    from rllib_minestudio.experiments.plan import environment_of, parse_search_space, variants
 
     config = experiment.algorithm_config
     env: Any = experiment.env or getattr(config, "env", None) or MineStudioEnv
-    if isinstance(env, str) and env in ENVIRONMENTS:
-        env = load_object(env, ENVIRONMENTS, "environment", f"{experiment.name}.env")
+    if isinstance(env, str):
+        env = environment_of(env, is_for_ours=True)
     written = next(variants(parse_search_space(experiment.config, experiment.name, [])))
     base = getattr(config, "env_config", None) or {}
     return env, {**base, **(written.get("env_config") or {})}, dict(written.get("model") or {})

@@ -140,7 +140,7 @@ def test_failed_trials_are_called_failed_and_so_says_the_exit_status(tmp_path, c
     results.append(none)
     assert summarize(plan, tmp_path, results, [], 5.0) == 1
     output = capsys.readouterr()
-    rows = [line for line in output.out.splitlines() if line.endswith("failed │")]
+    rows = [line for line in output.out.splitlines() if line.endswith("  failed")]
     with_result, without = rows
     assert "2.00" in with_result and "2.00" not in without
     assert "A trial failed: KeyError: 'cow'" in output.err
