@@ -79,6 +79,9 @@ class SpaceAdapter:
     def of(cls, env: Any) -> SpaceAdapter:
         """Return the adapter of an environment, or of each environment of a vector environment.
 
+        Args:
+            env: The environment, or anything else that has its two spaces.
+
         Raises:
             InvalidOptionsError: A space is of a kind that cannot be translated; lists all problems.
         """
@@ -86,7 +89,7 @@ class SpaceAdapter:
             name: getattr(env, f"single_{name}", None) or getattr(env, name)
             for name in ("observation_space", "action_space")
         }
-        if isinstance(env.unwrapped, MineStudioEnv):
+        if isinstance(getattr(env, "unwrapped", env), MineStudioEnv):
             return cls.unchanged(**own)
         return cls(**own)
 

@@ -133,6 +133,8 @@ def test_a_check_that_hangs_or_crashes_is_a_finding(
 def test_a_doctor_that_is_interrupted_leaves_nothing_running(tmp_path):
     program = stand_in(tmp_path, f"echo $$ >> {tmp_path}/pids; exec sleep 300")
     code = (
+        # A shell ignores it in what it starts in the background, perhaps these tests.
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "import sys; from rllib_minestudio import doctor\n"
         "from rllib_minestudio.cli.main import main\n"
         f"sys.executable = {program!r}\n"

@@ -33,4 +33,4 @@ def test_training_loses_a_runners_node_and_the_learners_and_goes_on():
 
     assert told["status"] == 0, told["output"]
     assert "joining the cluster at" in told["output"]
-    assert "iteration    1" in told["output"]
+    assert "\n    1 " in told["output"]

@@ -96,7 +96,7 @@ def minibatches_weighed_alike(monkeypatch):
 def entropy_in_warmup(monkeypatch):
     """The bonus moves the policy while only the value function is to learn."""
     monkeypatch.setattr(
-        learner, "loss_coefficients", lambda _, options: LossCoefficients(
+        learner, "loss_coefficients", lambda _, options, **__: LossCoefficients(
             policy=0.0, kl=1.0, entropy=options.entropy_coeff, publish=False
         )
     )  # fmt: skip

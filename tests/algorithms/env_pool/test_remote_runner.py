@@ -41,6 +41,10 @@ def actor(local_ray, make_config, tmp_path):
     config.environment(make_env_with_game, env_config={"pids": str(tmp_path)})
     config.env_runners(num_envs_per_env_runner=NUM_ENVS, rollout_fragment_length=4)
     config.validate()
+    for file in tmp_path.iterdir():  # of the environment that was built here, to learn its spaces
+        *_, game = map(int, file.read_text().split())
+        os.kill(game, signal.SIGKILL)  # which `close` leaves to the end of the process
+        file.unlink()
     options = {"max_restarts": 1, "max_task_retries": 1}
     actor = ray.remote(Runner).options(**options).remote(config=config, worker_index=1)
     yield actor

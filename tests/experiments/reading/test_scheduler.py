@@ -144,7 +144,7 @@ def test_a_trial_that_is_behind_is_stopped_and_stays_stopped_on_resume(tmp_path)
     status, output = run_rllib(tmp_path, *TRAIN)
     assert status == 0, output
     trained = iterations(tmp_path)
-    assert "[gamma=0.9] iteration" in output
+    assert "  [gamma=0.9]\n" in output
     assert trained[0.5] == 4, output
     assert trained[0.9] == 1, output
     status, output = run_rllib(tmp_path, *TRAIN, "--resume")

@@ -118,6 +118,6 @@ def test_what_was_trained_is_saved_and_resume_says_where_it_goes_on(
     status, output = run_rllib(tmp_path, *TRAIN, "--resume", *stop)
     assert status == 0, output
     assert f"going on from iteration {iteration}, {iteration * 64:,} steps: " in output
-    assert f"iteration {iteration + 1:4d} " in output
+    assert f"\n{iteration + 1:>5} " in output
     status, output = run_rllib(tmp_path, *TRAIN, "--resume", *stop)
     assert status == 0 and "nothing to resume: " in output
