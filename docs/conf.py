@@ -73,6 +73,7 @@ PLAYER = r"""<figure class="film">
 STACKED = {
     "| Option | Default |": "{.stacked .with-default}",
     "| Argument | Default |": "{.stacked .with-default}",
+    "| Settings | What": "{.stacked}",
     "| Task | Text |": "{.stacked}",
     "| Path | Unit |": "{.stacked .paths}",
 }

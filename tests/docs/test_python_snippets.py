@@ -185,21 +185,6 @@ def test_an_episode_is_recorded_and_read(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@shows("evaluation-4")
-def test_a_pipeline_sums_up_episodes(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    changes = [
-        ('"results/cow/RUN/TRIAL/best"', repr(PACKAGED)),
-        ("num_workers=4", "num_workers=1"),
-        ("num_gpus=0.25", "num_gpus=0"),
-        ("num_max_steps=12000", "num_max_steps=5"),
-        ("num_episodes=25", "num_episodes=2"),
-    ]
-    run("evaluation-4", changes)
-    assert capsys.readouterr().out.splitlines()[-1] == "0 2 0.0"
-
-
-@pytest.mark.slow
 @shows("rllib-0")
 def test_an_algorithm_trains_and_tune_searches(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
