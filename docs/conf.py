@@ -55,6 +55,7 @@ ONLY_HERE = {
     "../rllib_minestudio/priors/hunter_nano/README.md": "hunter_nano.md",
     "../rllib_minestudio/priors/toolmaker_gru/README.md": "toolmaker_gru.md",
     "reference.md#options": "options.md",
+    "reference.md#rllibs-settings": "rllib_settings.md",
     "reference.md#commands": "commands.md",
     "reference.md#benchmark-tasks": "benchmark_tasks.md",
     "reference.md#blocks-and-items": "blocks.md",
@@ -72,6 +73,7 @@ PLAYER = r"""<figure class="film">
 STACKED = {
     "| Option | Default |": "{.stacked .with-default}",
     "| Argument | Default |": "{.stacked .with-default}",
+    "| Settings | What": "{.stacked}",
     "| Task | Text |": "{.stacked}",
     "| Path | Unit |": "{.stacked .paths}",
 }

@@ -1,9 +1,9 @@
 """RLlib's settings: which are honoured, which are refused, and which have no meaning here.
 
 RLlib accepts any setting for any algorithm, and an algorithm silently ignores those it has no use
-for. Here each public setting of RLlib 2.60's `AlgorithmConfig` is in one of three tables, which
-docs/rllib.md shows. Settings are refused when the config is validated, if their value differs from
-the default.
+for. Here each public setting of RLlib 2.60's `AlgorithmConfig` is in one of three tables, of which
+`tools.reference` makes a page. Settings are refused when the config is validated, if their value
+differs from the default.
 """
 
 from __future__ import annotations

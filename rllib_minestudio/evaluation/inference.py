@@ -1,4 +1,4 @@
-"""Inference with a trained policy in the user's own loop, without Ray (docs/inference.md)."""
+"""Inference with a trained policy in the user's own loop, without Ray (docs/agents.md)."""
 
 from __future__ import annotations
 

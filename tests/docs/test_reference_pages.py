@@ -7,6 +7,7 @@ import pytest
 
 import rllib_minestudio
 from rllib_minestudio.algorithms.options import ALGORITHMS
+from rllib_minestudio.algorithms.rllib_settings import HONOURED, MEANINGLESS, REFUSED
 from rllib_minestudio.cli.main import COMMANDS
 from rllib_minestudio.env.callbacks import CALLBACKS
 from rllib_minestudio.env.env_options import EnvOptions
@@ -39,6 +40,8 @@ def test_nothing_is_left_out():
     assert environment in options
     assert all(f"\n### {name}\n" in options for name in (*CALLBACKS, *ALGORITHMS))
     assert all(f"\n## rllib {name}" in commands for name in COMMANDS)
+    settings = PAGES["rllib_settings.md"]()
+    assert all(f"`{name}`" in settings for name in {**HONOURED, **REFUSED, **MEANINGLESS})
     keys = experiments.section()
     assert all(f"| `{key}` |" in keys for key in (*EXPERIMENT_KEYS, *RLLIB_NAMES))
     assert {*experiments._OF_RLLIB, "episodes"} == set(RLLIB_NAMES)

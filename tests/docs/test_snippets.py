@@ -138,7 +138,7 @@ def imagined(monkeypatch):
         ModuleType, ("my_package", "my_package.my_module", "my_parts")
     )
     module.MyCallback, module.SteveOneRLModule, module.MyPolicy = MyCallback, MyPolicy, MyPolicy
-    parts_of_mine.WalkFar, parts_of_mine.MyPolicy = WalkFar, MyPolicy
+    parts_of_mine.WalkFar = WalkFar
     for one in (package, module, parts_of_mine):
         monkeypatch.setitem(sys.modules, one.__name__, one)
 

@@ -76,7 +76,7 @@ def in_folder(word, folder):
     ("name", "left"),
     [
         ("first_task", ["plays/hunter/episode-00000/video.mp4", "out/summary.html"]),
-        ("your_own_parts", ["results/walk/*/learning_curve.png"]),
+        ("callbacks", ["results/walk/*/learning_curve.png"]),
         ("from_vpt", ["evaluations/prior/summary.json", "evaluations/*/comparison.json"]),
     ],
 )

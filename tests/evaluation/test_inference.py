@@ -34,7 +34,7 @@ from tests.algorithms.toy_envs import AttackOnRed, tiny_model
 from tests.policies.kinds import MODELS
 from tests.policies.parts_env import PartsEnv
 
-PAGE = Path(__file__).parents[2] / "docs" / "inference.md"
+PAGE = Path(__file__).parents[2] / "docs" / "agents.md"
 PRIOR = "package:hunter_nano"
 
 

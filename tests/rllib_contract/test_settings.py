@@ -28,7 +28,6 @@ from rllib_minestudio.errors import InvalidOptionsError
 from tests.rllib_contract.shown_by import SHOWN_BY
 
 ROOT = Path(__file__).parents[2]
-DOCUMENT = ROOT / "docs" / "rllib.md"
 
 SETTERS = (
     "python_environment", "resources", "framework", "api_stack", "environment", "env_runners",
@@ -174,13 +173,3 @@ def test_an_unknown_key_of_a_mapping_is_refused(key, said):
         MineStudioPPOConfig().update_from_dict({"lr": 1e-3, key: 3})
     config = MineStudioPPOConfig().update_from_dict({"lambda": 0.5, "callbacks": RLlibCallback})
     assert config.lambda_ == 0.5
-
-
-def test_the_document_shows_the_three_tables():
-    text = DOCUMENT.read_text()
-    for table in (HONOURED, REFUSED, MEANINGLESS):
-        groups = {}
-        for name, sentence in table.items():
-            groups.setdefault(sentence, []).append(f"`{name}`")
-        for sentence, names in groups.items():
-            assert f"| {', '.join(names)} | {sentence} |" in text, names

@@ -13,6 +13,7 @@ from tools.reference import (
     commands,
     environment,
     experiments,
+    rllib_settings,
 )
 
 _OPTIONS = """\
@@ -32,6 +33,7 @@ def options() -> str:
 
 PAGES: dict[str, Callable[[], str]] = {
     "options.md": options,
+    "rllib_settings.md": rllib_settings.page,
     "commands.md": commands.page,
     "benchmark_tasks.md": benchmark_tasks.page,
     "blocks.md": blocks.page,
