@@ -18,8 +18,8 @@ from rllib_minestudio.models.vpt.config import VPTConfig
 _INTRODUCTION = """\
 ## The algorithms
 
-The keys of `config`, and the arguments of `training()`. [RLlib's settings](rllib_settings.md) are its
-own, such as `num_env_runners` and `rollout_fragment_length`.
+The keys of `config`, and the arguments of `training()`. [RLlib's settings](rllib_settings.md) are
+its own, such as `num_env_runners` and `rollout_fragment_length`.
 """
 
 _VPT = """\
