@@ -9,7 +9,7 @@ from rllib_minestudio.cli.flags import add_flags
 from rllib_minestudio.experiments.experiment_file import make_importable
 from rllib_minestudio.experiments.recording_request import RecordingRequest
 from rllib_minestudio.foundation.agent_names import agents_help
-from rllib_minestudio.foundation.console import counted, phase, stdout
+from rllib_minestudio.foundation.console import counted, phase, print_next, quoted, stdout
 from rllib_minestudio.foundation.processes import machine_cpus
 
 DESCRIPTION = f"""\
@@ -74,5 +74,8 @@ def record(request: RecordingRequest) -> int:
     if returns:
         played = counted(len(returns), "episode")
         stdout.print(f"mean return of {played}: {sum(returns) / len(returns):.2f}")
-    stdout.print(f"demonstrations: {request.out / EPISODES_FOLDER}", markup=False)
+    folder = request.out / EPISODES_FOLDER
+    stdout.print(f"demonstrations: {folder}", markup=False)
+    command = f"rllib train file FILE --set input_={quoted(folder)}"
+    print_next({command: "clone them; FILE for cows is cow_bc"})
     return 0

@@ -217,13 +217,16 @@ def _histogram(summary: Summary, label: str, value_of: Callable[[EvaluatedEpisod
     ]
     values = [value for _, _, found in outcomes for value in found]
     if values:
-        axes.hist(
+        _, _, bars = axes.hist(
             [found for _, _, found in outcomes],
             bins=_bins(values),
             stacked=True,
             color=[color for _, color, _ in outcomes],
             label=[name for name, _, _ in outcomes],
         )
+        if len(outcomes) > 1:  # told apart by more than their colours
+            for bar in bars[-1]:
+                bar.set_hatch("///")
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     if _are_whole(values):
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))

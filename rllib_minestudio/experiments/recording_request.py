@@ -71,3 +71,4 @@ class RecordingRequest:
         most=LARGEST_SEED,
     )
     trust: bool = like(EvaluationRequest, "trust")
+    quiet: bool = like(EvaluationRequest, "quiet")

@@ -267,6 +267,12 @@ def test_moments_of_reward_are_where_the_film_shows_their_outcome(tmp_path):
     assert moments_of(one) == []
 
 
+def test_successes_are_told_apart_by_more_than_colour():
+    assert "<pattern" in returns(summary([True, False]))
+    unknown = Summary.of([episode(0, None)], seed=0, filter=None)
+    assert "<pattern" not in returns(unknown)
+
+
 def test_videos_that_are_too_large_together_are_linked(tmp_path):
     one = Summary.of([episode(0, True, recording=recorded(tmp_path / "e"))], seed=0, filter=None)
     write_page(one, tmp_path / "pages" / "summary.html", max_embedded=0)
