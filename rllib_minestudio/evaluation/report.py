@@ -217,7 +217,7 @@ def _histogram(summary: Summary, label: str, value_of: Callable[[EvaluatedEpisod
     ]
     values = [value for _, _, found in outcomes for value in found]
     if values:
-        _, _, bars = axes.hist(
+        drawn: Any = axes.hist(
             [found for _, _, found in outcomes],
             bins=_bins(values),
             stacked=True,
@@ -225,7 +225,7 @@ def _histogram(summary: Summary, label: str, value_of: Callable[[EvaluatedEpisod
             label=[name for name, _, _ in outcomes],
         )
         if len(outcomes) > 1:  # told apart by more than their colours
-            for bar in bars[-1]:
+            for bar in drawn[2][-1]:
                 bar.set_hatch("///")
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     if _are_whole(values):
