@@ -71,6 +71,13 @@ def test_quiet_silences_notices_but_no_results(monkeypatch, capsys):
     assert capsys.readouterr().out == "a result\n"
 
 
+def test_what_a_command_is_for_stands_above_it_on_a_narrow_terminal(monkeypatch, capsys):
+    monkeypatch.setattr(notices, "_width", 30)
+    print_next({"rllib evaluate here": "success rate and return"})
+    expected = ["", "next:", "  # success rate and return", "  rllib evaluate here"]
+    assert capsys.readouterr().out.splitlines() == expected
+
+
 def test_commands_that_may_follow_can_be_copied_with_what_they_are_for(capsys):
     print_next({"rllib evaluate here": "how good", "rllib play x": "a film"})
     assert capsys.readouterr().out.splitlines() == [

@@ -94,7 +94,7 @@ def _print(diagnoses: list[Diagnosis], needed: set[str]) -> None:
             Text.assemble((f"{state:<9}", style), f"{d.check.name:<{width}}  {d.health.detail}")
         )
         if not d.health.ok and d.health.fix:
-            stdout.print(f"{'':<9}{'':<{width}}  {d.health.fix}")
+            stdout.print(f"{'':<9}{d.health.fix}")
     stdout.print()
     if any(is_needed(d.check, needed) and not d.health.ok for d in diagnoses):
         stdout.print("Something that is needed does not work; see above.")

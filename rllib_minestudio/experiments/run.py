@@ -225,7 +225,7 @@ def random_policy_returns(plan: Any, folder: Path) -> list[float]:
     from rllib_minestudio.evaluation.play_loop import ScriptedPolicy, play_episodes, step_messages
     from rllib_minestudio.experiments.environment import make_env
 
-    limits = f"{counted(episodes, 'episode')}, each of at most {LONGEST_EPISODE:,} steps"
+    limits = f"{counted(episodes, 'episode')} of at most {LONGEST_EPISODE:,} steps"
     with phase(f"measuring the random policy ({limits})") as show:
         seed = plan.example.seed or 0
         env = make_env(plan.example)

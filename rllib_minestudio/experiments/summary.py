@@ -303,7 +303,7 @@ def _print_best(
         name = quoted(folder)
         print_next(
             {
-                f"rllib evaluate {name} --episodes 100": "success rate and return, with intervals",
+                f"rllib evaluate {name} --episodes 100": "success rate and return",
                 f"rllib checkpoint list {name}": "what was saved",
                 f"tensorboard --logdir {name}": "all metrics",
             }

@@ -126,11 +126,16 @@ def episodes_so_far(done: int, total: int, successes: int, steps: int) -> str:
 
 
 def print_next(commands: Mapping[str, str]) -> None:
-    """Print commands that may follow, each with what it is for; `--quiet` leaves them out."""
+    """Print commands that may follow, each with what it is for; `--quiet` leaves them out.
+
+    Where a line would be too long, what a command is for stands above it.
+    """
     width = max(map(len, commands))
-    notices.print("\nnext:")
-    for command, purpose in commands.items():
-        notices.print(f"  {command:<{width}}  # {purpose}")
+    lines = [f"  {command:<{width}}  # {purpose}" for command, purpose in commands.items()]
+    if max(map(len, lines)) > notices.width:
+        pairs = [(f"  # {purpose}", f"  {command}") for command, purpose in commands.items()]
+        lines = [line for pair in pairs for line in pair]
+    notices.print("\n".join(["", "next:", *lines]))
 
 
 def quoted(path: Path) -> str:

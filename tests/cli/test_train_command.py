@@ -37,7 +37,7 @@ def test_a_run_leaves_a_summary_a_curve_videos_and_what_trackers_want(folder):
     status, output = train(folder, *options)
     assert status == 0, output
     assert "Traceback" not in output
-    measured = "measuring the random policy (2 episodes, each of at most 12,000 steps): done"
+    measured = "measuring the random policy (2 episodes of at most 12,000 steps): done"
     for part in (measured, "\n    4 ", "random policy", "video"):
         assert part in output
     (run,) = (folder / "results" / "tiny").iterdir()
