@@ -12,6 +12,7 @@ for W&B, whether this machine is logged in.
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -27,6 +28,9 @@ TRACKERS = ("tensorboard", "wandb", "mlflow")
 
 FIRST_WITHOUT_FOLDERS = Version("3.13.0rc0")
 """First MLflow version that refuses `file:///...` and plain paths at first use."""
+
+CONNECT_SECONDS = 5.0
+"""How long a tracker's server may take to accept a connection."""
 
 ALLOW_FOLDERS = "MLFLOW_ALLOW_FILE_STORE"
 """MLflow's environment variable that still allows it to write to a folder."""
@@ -69,6 +73,13 @@ def _wandb_problems(options: Mapping[str, Any], path: str) -> list[str]:
             f"{path}: this machine is not logged in to Weights & Biases. Run `wandb login`, set "
             "WANDB_API_KEY, or set mode: offline and upload later with `wandb sync`."
         )
+    if not problems and not _is_offline(options):
+        host = os.environ.get("WANDB_BASE_URL", "https://api.wandb.ai")
+        if reason := _unreachable(host):
+            problems.append(
+                f"{path}: nothing answers at {host} ({reason}). Set mode: offline, and upload "
+                "later with `wandb sync`."
+            )
     return problems
 
 
@@ -92,7 +103,29 @@ def _mlflow_problems(options: Mapping[str, Any], path: str) -> list[str]:
         problems.append(f"{path}: mlflow is not installed; pip install mlflow")
     if not problems and os.environ.get(ALLOW_FOLDERS, "").lower() not in ("true", "1"):
         problems += _folder_problems(options, path)
+    uri = options.get("tracking_uri") or os.environ.get("MLFLOW_TRACKING_URI", "")
+    if not problems and (reason := _unreachable(uri)):
+        problems.append(
+            f"{path}.tracking_uri: nothing answers at {uri!r} ({reason}). Start the server, "
+            "correct the address, or use a database: sqlite:////home/me/mlflow.db"
+        )
     return problems
+
+
+def _unreachable(uri: str) -> str:
+    """Return why nobody answers at the address of a server; "" if somebody does, or it is none.
+
+    A tracker that cannot reach its server tries again for minutes, silently, after Ray has started.
+    """
+    parts = urlsplit(uri)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        return ""
+    try:
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        with socket.create_connection((parts.hostname, port), timeout=CONNECT_SECONDS):
+            return ""
+    except (OSError, ValueError, OverflowError) as error:
+        return str(getattr(error, "strerror", None) or error)
 
 
 def _folder_problems(options: Mapping[str, Any], path: str) -> list[str]:

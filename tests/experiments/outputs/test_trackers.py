@@ -1,6 +1,7 @@
 """Trackers: what is refused before a run starts, and what they write."""
 
 import io
+import socket
 import sys
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
@@ -60,8 +61,9 @@ def test_who_is_not_logged_in_is_told_and_not_asked():
     assert "not logged in" in problem and "wandb login" in problem and "mode: offline" in problem
 
 
-def test_a_key_counts_as_being_logged_in(monkeypatch):
+def test_a_key_counts_as_being_logged_in(monkeypatch, server):
     monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
+    monkeypatch.setenv("WANDB_BASE_URL", server)
     assert tracker_problems({"wandb": {"project": "cows"}}, "x.trackers") == []
 
 
@@ -72,6 +74,28 @@ def test_without_the_package_one_sentence_says_how_to_install_it(mode, monkeypat
     (problem,) = tracker_problems(options, "x.trackers")
     assert problem.startswith("x.trackers.wandb: wandb is not installed")
     assert "pip install 'rllib_minestudio[wandb]'" in problem
+
+
+@pytest.fixture
+def server():
+    """The address of a server that accepts connections."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+def test_a_server_that_is_gone_is_told_before_anything_starts(mlflow, monkeypatch, server):
+    gone = "http://127.0.0.1:9"
+    (problem,) = tracker_problems({"mlflow": {"tracking_uri": gone}}, "x.trackers")
+    expected = "x.trackers.mlflow.tracking_uri: nothing answers at 'http://127.0.0.1:9' (Connection"
+    assert problem.startswith(expected) and "sqlite" in problem
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", gone)
+    assert tracker_problems({"mlflow": {}}, "x.trackers") == [problem]
+    monkeypatch.setenv("WANDB_API_KEY", 40 * "0")
+    monkeypatch.setenv("WANDB_BASE_URL", gone)
+    (problem,) = tracker_problems({"wandb": {"project": "cows"}}, "x.trackers")
+    assert "nothing answers at http://127.0.0.1:9" in problem and "mode: offline" in problem
+    offline = {"wandb": {"project": "cows", "mode": "offline"}}
+    assert tracker_problems(offline, "x.trackers") == []
 
 
 @pytest.fixture
@@ -96,8 +120,8 @@ def test_a_folder_for_mlflow_is_refused_before_anything_starts(mlflow, monkeypat
     assert tracker_problems({"mlflow": {}}, "x.trackers") == [problem]
 
 
-def test_what_mlflow_takes_is_in_order(mlflow, monkeypatch):
-    for uri in ("sqlite:////runs/mlflow.db", "http://localhost:5000", "databricks"):
+def test_what_mlflow_takes_is_in_order(mlflow, monkeypatch, server):
+    for uri in ("sqlite:////runs/mlflow.db", server, "databricks"):
         assert tracker_problems({"mlflow": {"tracking_uri": uri}}, "x.trackers") == []
     folder = {"mlflow": {"tracking_uri": "file:///runs/mlruns"}}
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
