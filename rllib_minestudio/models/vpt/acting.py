@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Mapping
 from operator import attrgetter
@@ -215,22 +216,8 @@ class WeightWatch:
     def __init__(self, network: nn.Module) -> None:
         self._network = network
         self.look()
-        own = weakref.ref(self)  # a hook that held `self` would keep it alive
-
-        def note_step(optimizer: Optimizer, *_: Any) -> None:
-            if (watch := own()) is not None:
-                watch._note_step(optimizer)
-
-        def note_registration(module: nn.Module, *_: Any) -> None:
-            if (watch := own()) is not None:
-                watch._is_reported |= id(module) in watch._module_ids
-
-        for hook in (
-            register_optimizer_step_post_hook(note_step),
-            register_module_parameter_registration_hook(note_registration),
-            register_module_module_registration_hook(note_registration),
-        ):
-            weakref.finalize(self, hook.remove)
+        with _lock:
+            _watches.add(self)
 
     def look(self) -> None:
         """Mark the present weights as known. Call this before reading them."""
@@ -251,7 +238,38 @@ class WeightWatch:
             or list(map(_version, self._weights)) != self._versions
         )
 
-    def _note_step(self, optimizer: Optimizer) -> None:
+    def note_step(self, optimizer: Optimizer) -> None:
+        """Note that an optimizer has stepped."""
         own = set(map(id, self._weights))
         stepped = (weight for group in optimizer.param_groups for weight in group["params"])
         self._is_reported |= any(id(weight) in own for weight in stepped)
+
+    def note_registration(self, module: nn.Module) -> None:
+        """Note that a parameter or a module was assigned to a module."""
+        self._is_reported |= id(module) in self._module_ids
+
+
+_watches: weakref.WeakSet[WeightWatch] = weakref.WeakSet()
+_lock = threading.Lock()
+
+
+def _living() -> list[WeightWatch]:
+    with _lock:
+        return list(_watches)
+
+
+def _note_step(optimizer: Optimizer, *_: Any) -> None:
+    for watch in _living():
+        watch.note_step(optimizer)
+
+
+def _note_registration(module: nn.Module, *_: Any) -> None:
+    for watch in _living():
+        watch.note_registration(module)
+
+
+# Once, and never removed: PyTorch iterates over its hooks whenever a module is assigned. If each
+# watch had its own, a garbage collection in between would change what is iterated over.
+register_optimizer_step_post_hook(_note_step)
+register_module_parameter_registration_hook(_note_registration)
+register_module_module_registration_hook(_note_registration)
