@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch.optim.optimizer import _global_optimizer_post_hooks
 
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
-from rllib_minestudio.models.vpt.acting import InferenceSession, sample
+from rllib_minestudio.models.vpt.acting import InferenceSession, _watches, sample
 from rllib_minestudio.models.vpt.network import log_prob
 from tests.models.value_statistics import take_in
 
@@ -226,15 +226,15 @@ def test_weights_are_laid_out_once_as_long_as_they_stay(network, images, monkeyp
         session.act(images[:, t], torch.ones(2, dtype=torch.bool))
 
 
-def test_a_session_that_nobody_has_any_more_leaves_no_hook(network):
+def test_a_session_that_nobody_has_any_more_leaves_nothing(network):
     gc.collect()  # sessions of other tests
-    hooks = _global_optimizer_post_hooks
-    before = len(hooks)
+    before, hooks = len(_watches), len(_global_optimizer_post_hooks)
     session = InferenceSession(network, 2)
-    assert len(hooks) == before + 1
+    assert len(_watches) == before + 1
     del session
     gc.collect()
-    assert len(hooks) == before
+    assert len(_watches) == before
+    assert len(_global_optimizer_post_hooks) == hooks, "all sessions share one"
 
 
 def test_bfloat16_is_close(network, images):
