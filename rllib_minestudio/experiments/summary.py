@@ -304,8 +304,7 @@ def _print_best(
         print_next(
             {
                 f"rllib evaluate {name} --episodes 100": "success rate and return",
-                f"rllib checkpoint list {name}": "what was saved",
-                f"tensorboard --logdir {name}": "all metrics",
+                f"rllib checkpoint info {name}": "what was saved",
             }
         )
 

@@ -1,7 +1,12 @@
 """What the command line answers to words that it does not know."""
 
+import ast
+import shlex
+from pathlib import Path
+
 import pytest
 
+import rllib_minestudio
 from rllib_minestudio.cli.main import build_parser, main
 
 TRAIN = ("train", "file", "cow.yaml")
@@ -83,3 +88,25 @@ def test_other_slips_are_left_to_the_parser(words, capsys):
         main(words)
     assert ended.value.code == 2
     assert "usage: rllib train" in capsys.readouterr().err
+
+
+def proposed():
+    """The commands that other commands end with, with a word in place of what is filled in."""
+    for file in Path(rllib_minestudio.__file__).parent.rglob("*.py"):
+        text = file.read_text()
+        if "print_next(" not in text:
+            continue
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.JoinedStr):
+                parts = [v.value if isinstance(v, ast.Constant) else "x" for v in node.values]
+                if "".join(parts).startswith("rllib "):
+                    yield "".join(parts)
+
+
+def test_the_commands_that_are_proposed_exist():
+    commands = set(proposed())
+    assert {command.split()[1] for command in commands} == {
+        *("benchmark", "checkpoint", "evaluate", "train")
+    }
+    for command in commands:
+        build_parser().parse_args(shlex.split(command)[1:])
