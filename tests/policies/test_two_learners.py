@@ -29,7 +29,8 @@ def weights(group):
 def test_they_end_with_the_weights_of_one(local_ray, policy):
     """Fresh and stale fragments. A large eps: Adam makes steps of what is but rounding."""
     sizes = {"fragments_per_minibatch": 1, "gradient_accumulation": 2}  # two steps an epoch
-    config = algorithm_config(policy, adam_eps=1e-4, lr=2e-3, **sizes)
+    adaptive = {"kl_target": 1.0, "kl_target_rate": 1.0}
+    config = algorithm_config(policy, adam_eps=1e-4, lr=2e-3, **sizes, **adaptive)
     algorithm = config.build_algo()
     shared = config.copy(copy_frozen=False)
     shared.learners(num_learners=2, num_cpus_per_learner=0.5).validate()
@@ -48,8 +49,10 @@ def test_they_end_with_the_weights_of_one(local_ray, policy):
         assert np.abs(after["value_head.linear.weight"] - before["value_head.linear.weight"]).max()
         for name, array in weights(two).items():
             np.testing.assert_allclose(array, after[name], rtol=1e-3, atol=5e-6, err_msg=name)
+        start = config.kl_coeff
+        assert float(alone["default_policy"]["kl_coeff"]) == pytest.approx(0.8 * start, rel=1e-5)
         for result in results:
-            for name in ("gradient_norm", "value_mean"):
+            for name in ("gradient_norm", "value_mean", "kl_coeff"):
                 expected = float(alone["default_policy"][name])
                 assert float(result["default_policy"][name]) == pytest.approx(expected, rel=1e-3)
     finally:
