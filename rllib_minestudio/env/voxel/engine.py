@@ -235,7 +235,7 @@ class VoxelEngine:
         x, y, z = (int(coordinate // 1) for coordinate in self.player.position.tolist())
         x0, x1, y0, y1, z0, z1 = box
         return [
-            {"type": BLOCKS[world.block_at(i, j, k)].name, "x": i, "y": j, "z": k}
+            {"type": BLOCKS[world.kind_at(i, j, k)].name, "x": i, "y": j, "z": k}
             for i in range(x + x0, x + x1 + 1)
             for j in range(y + y0, y + y1 + 1)
             for k in range(z + z0, z + z1 + 1)

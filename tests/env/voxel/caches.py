@@ -14,7 +14,7 @@ from rllib_minestudio.env.voxel.items.inventory import MAIN_SLOTS
 from rllib_minestudio.env.voxel.items.items import ITEMS
 from rllib_minestudio.env.voxel.player.player import apply_effects
 from rllib_minestudio.env.voxel.world import worldgen
-from rllib_minestudio.env.voxel.world.blocks import LETS_LIGHT_PASS
+from rllib_minestudio.env.voxel.world.block_states import stops_light
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, MAX_RADIUS, MAX_RUN, WINDOW
 from rllib_minestudio.env.voxel.world.sky_light import FULL
 from rllib_minestudio.env.voxel.world.world import LOAD_RADIUS, World
@@ -92,10 +92,10 @@ def check_light(world: World) -> None:
     blocks = np.pad(blocks, ((0, 0), (0, 0), (0, 1)))  # the sky goes on above the world
     top = world.top.reshape(WINDOW, WINDOW)[wide].astype(np.int64)
     # Below, nothing lets light pass; above, all is open.
-    low = int(LETS_LIGHT_PASS[blocks].any((0, 1)).argmax())
+    low = int((~stops_light(blocks)).any((0, 1)).argmax())
     high = int(top.max()) + 2
     sky = np.arange(low, high) > top[..., None]
-    passes = LETS_LIGHT_PASS[blocks[:, :, low:high]]
+    passes = ~stops_light(blocks[:, :, low:high])
     light = np.where(sky, FULL, 0).astype(np.int8)
     for _ in range(FULL - 1):
         best = light.copy()

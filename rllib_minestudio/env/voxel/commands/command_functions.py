@@ -17,6 +17,7 @@ from rllib_minestudio.env.voxel.commands.parsing import (
     read_int,
     read_name,
     read_position,
+    read_states,
     require_in_world,
     select,
     select_player,
@@ -25,6 +26,7 @@ from rllib_minestudio.env.voxel.commands.parsing import (
 from rllib_minestudio.env.voxel.data import (
     DAY_TICKS,
     DIFFICULTIES,
+    NAMESPACE,
     TICKS_PER_SECOND,
     TIMES,
     WEATHERS,
@@ -45,6 +47,12 @@ from rllib_minestudio.env.voxel.items.inventory import (
 )
 from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
 from rllib_minestudio.env.voxel.player.player import EFFECTS, clear_effects, give_effect, lacking
+from rllib_minestudio.env.voxel.world.block_states import (
+    ANY_BLOCK,
+    FAMILY_OF,
+    BlockFilter,
+    block_of,
+)
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, BLOCKS, Shape
 from rllib_minestudio.env.voxel.world.worldgen import BIOMES
 from rllib_minestudio.errors import did_you_mean
@@ -112,20 +120,89 @@ def fill(source: Source, arguments: list[str]) -> CommandResult:
 
 
 def _read_block(word: str) -> tuple[int, str]:
-    """Return a block's id, and how it differs from Minecraft's block (empty if it does not).
+    """Return a block, and how it differs from Minecraft's (empty if it does not).
 
     Raises:
         CommandError: If there is no such block, or this engine cannot place it.
     """
-    block = BLOCK_ID[read_name(word, BLOCK_ID, "block type")]
-    name, shape = BLOCKS[block].name, BLOCKS[block].shape
+    kind = BLOCK_ID[read_name(word, BLOCK_ID, "block type")]
+    name, shape = BLOCKS[kind].name, BLOCKS[kind].shape
     if shape is Shape.REFUSED:
         raise CommandError(f"Unable to put {name}: this engine has only solid blocks")
-    return block, f"{name} is a full cube here" if shape is Shape.STAND_IN else ""
+    properties = _read_properties(word, kind)
+    family = FAMILY_OF[kind]
+    lacking = [f"{name} is a full cube here"] if shape is Shape.STAND_IN else []
+    if derived := [name for name in properties if name in family.derived]:
+        lacking.append(f"{', '.join(derived)} follows from the blocks around it")
+    stored = {name: properties[name] for name in properties if name in family.stored}
+    return block_of(kind, stored), "; ".join(lacking)
 
 
-def _read_mode(words: list[str], modes: tuple[str, ...]) -> tuple[str, int | None]:
-    """Return the mode, one of `modes`, and the id of the only block to replace (None for any).
+def _read_filter(word: str) -> BlockFilter:
+    """Return which blocks to replace: those of a kind, or those with the properties given.
+
+    Raises:
+        CommandError: If there is no such block, or the filter cannot be applied.
+    """
+    if word.startswith("#"):
+        raise CommandError(f"Block tags ('{word}') are not supported; name one block")
+    kind = BLOCK_ID[read_name(word, BLOCK_ID, "block type")]
+    properties, family = _read_properties(word, kind), FAMILY_OF[kind]
+    if derived := [name for name in properties if name in family.derived]:
+        raise CommandError(
+            f"Unable to look for {', '.join(derived)} of {BLOCKS[kind].name}: it follows from the"
+            " blocks around it"
+        )
+    stored = {name: properties[name] for name in properties if name in family.stored}
+    return BlockFilter.of(kind, stored)
+
+
+def _read_properties(word: str, kind: int) -> dict[str, str]:
+    """Return the properties given with a block's name, which need not be stored.
+
+    Raises:
+        CommandError: If the block does not have them, or this engine has no such state. The message
+            names all problems.
+    """
+    family, name = FAMILY_OF[kind], NAMESPACE + BLOCKS[kind].name
+    known = {**family.stored, **family.derived, **family.refused}
+    found: dict[str, str] = {}
+    problems = []
+    for key, value in read_states(word):
+        if key not in known:
+            has = f"only {', '.join(known)}" if known else "none"
+            problems.append(f"Block {name} does not have property '{key}' ({has})")
+        elif key in found:
+            problems.append(f"Property '{key}' can only be set once for block {name}")
+        elif not value:
+            problems.append(f"Expected value for property '{key}' on block {name}")
+        elif value not in known[key]:
+            problems.append(
+                f"Block {name} does not accept '{value}' for {key} property"
+                f" (only {_some(known[key])})"
+            )
+        elif key in family.refused and value != family.refused[key][0]:
+            problems.append(
+                f"Unable to put {name} with {key}={value}: here it is always"
+                f" {family.refused[key][0]}"
+            )
+        else:
+            found[key] = value
+    if problems:
+        raise CommandError("; ".join(problems))
+    return found
+
+
+def _some(values: tuple[str, ...]) -> str:
+    """Return values for a message: numbers as a range."""
+    if len(values) > 2 and values[0].isdigit():
+        numbers = sorted(map(int, values))
+        return f"{numbers[0]} to {numbers[-1]}"
+    return ", ".join(values)
+
+
+def _read_mode(words: list[str], modes: tuple[str, ...]) -> tuple[str, BlockFilter]:
+    """Return the mode, one of `modes`, and the blocks to replace.
 
     Raises:
         CommandError: If there is no such mode, or words are left over.
@@ -134,20 +211,18 @@ def _read_mode(words: list[str], modes: tuple[str, ...]) -> tuple[str, int | Non
     if mode not in modes:
         raise CommandError(f"Incorrect argument for command: '{mode}' ({', '.join(modes)})")
     if mode == "keep":
-        only = AIR
+        only = BlockFilter(AIR)
     elif rest and mode == "replace" and modes == _FILL_MODES:
         word, *rest = rest
-        if word.startswith("#"):
-            raise CommandError(f"Block tags ('{word}') are not supported; name one block")
-        only = BLOCK_ID[read_name(word, BLOCK_ID, "block type")]
+        only = _read_filter(word)
     else:
-        only = None
+        only = ANY_BLOCK
     if rest:
         raise CommandError(f"Incorrect argument for command: '{rest[0]}'")
     return mode, only
 
 
-def _put(source: Source, box: _Box, block: int, mode: str, only: int | None) -> int:
+def _put(source: Source, box: _Box, block: int, mode: str, only: BlockFilter) -> int:
     """Fill a box with a block according to `mode`; return how many blocks changed."""
     world = source.state.world
     if mode in ("outline", "hollow"):

@@ -123,6 +123,29 @@ def read_name(word: str, valid: Iterable[str], what: str) -> str:
     raise CommandError(f"Unknown {what} '{word}'.{hint}")
 
 
+def read_states(word: str) -> list[tuple[str, str]]:
+    """Return the block states after a name, as in "furnace[facing=east,lit=true]".
+
+    Returns:
+        Pairs of property and value, in lower case; an empty value if there is none.
+
+    Raises:
+        CommandError: If the bracket is not closed.
+    """
+    head = word.split("{", 1)[0]
+    _, opened, inside = head.partition("[")
+    if not opened:
+        return []
+    inside, closed, _ = inside.partition("]")
+    if not closed:
+        raise CommandError("Expected closing ] for block state properties")
+    pairs = []
+    for part in filter(None, map(str.strip, inside.lower().split(","))):
+        name, _, value = part.partition("=")
+        pairs.append((name.strip(), value.strip().strip('"')))
+    return pairs
+
+
 def read_int(word: str, low: int | None = None, high: int | None = None) -> int:
     """Read a whole number, within the bounds that are given."""
     try:

@@ -17,6 +17,7 @@ from rllib_minestudio.env.voxel.entities.mobs import (
 from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.game.loot import drop_loot
+from rllib_minestudio.env.voxel.game.placement import other_half
 from rllib_minestudio.env.voxel.game.screen_handling import spill
 from rllib_minestudio.env.voxel.items.items import (
     EMPTY,
@@ -28,6 +29,7 @@ from rllib_minestudio.env.voxel.items.items import (
     mining_wear,
 )
 from rllib_minestudio.env.voxel.player.player import feed, give_effect
+from rllib_minestudio.env.voxel.world.block_states import kind_of
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCKS
 
 _STATISTIC_SCALE = 10
@@ -84,17 +86,22 @@ def break_block(state: GameState, x: int, y: int, z: int) -> None:
     As in Minecraft, it drops and counts only if it was mined with the right tool.
     """
     block = state.world.block_at(x, y, z)
+    kind = kind_of(block)
     if not state.world.set_block(x, y, z, AIR):
         return
     spill(state, (x, y, z))
+    if rest := other_half((x, y, z), block):
+        place, half = rest
+        if state.world.block_at(*place) == half:
+            state.world.set_block(*place, AIR)
     held = ITEMS.get(state.player.held_item)
-    if is_right_tool(held, block):
-        state.statistics.add("mine_block", BLOCKS[block].name)
+    if is_right_tool(held, kind):
+        state.statistics.add("mine_block", BLOCKS[kind].name)
         drop_loot(state, block, held, (x, y, z))
     if held is not None and held.mining_wear:
-        if counts_as_use(held, block):
+        if counts_as_use(held, kind):
             state.statistics.add("use_item", held.name)
-        wear(state, mining_wear(held, block))
+        wear(state, mining_wear(held, kind))
 
 
 def _eat(state: GameState) -> None:

@@ -14,6 +14,7 @@ from rllib_minestudio.env.voxel.entities.mobs import DROP_DELAY
 from rllib_minestudio.env.voxel.entities.records import FALLING_CAPACITY
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.game.use_and_drop import is_vacant
+from rllib_minestudio.env.voxel.world.block_states import bears, kind_of
 from rllib_minestudio.env.voxel.world.blocks import AIR, FALLS
 
 _DELAY = 2
@@ -62,7 +63,7 @@ class Falling:
                 continue
             del self._due[cell]
             block = world.block_at(x, y, z)
-            if not FALLS[block] or world.block_at(x, y - 1, z) != AIR:
+            if not FALLS[kind_of(block)] or bears(world.block_at(x, y - 1, z)):
                 continue
             gone[cell] = AIR
             row = falling.append()
@@ -74,7 +75,7 @@ class Falling:
 def _resting_layer(state: GameState, x: int, z: int, y: float, target: float) -> int | None:
     """Return the layer where a block that falls from y to `target` lands, or None."""
     for layer in range(math.ceil(y) - 1, max(math.floor(target), 0) - 1, -1):
-        if state.world.block_at(x, layer, z) != AIR:
+        if bears(state.world.block_at(x, layer, z)):
             return layer + 1
     return None
 
@@ -100,7 +101,7 @@ def _move(state: GameState) -> None:
             if cell not in landed and is_vacant(state, cell):
                 landed[cell] = block
             else:
-                state.scatter_item(block, 1, (x, float(layer), z), DROP_DELAY)
+                state.scatter_item(kind_of(block), 1, (x, float(layer), z), DROP_DELAY)
         elif y - speed < 0.0:  # lost: it falls out of the world
             kept[row] = False
     falling.keep(kept)

@@ -14,6 +14,7 @@ from rllib_minestudio.env.voxel.data import read_json
 from rllib_minestudio.env.voxel.entities.mobs import DROP_DELAY
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.items.items import ITEM_ID, Item
+from rllib_minestudio.env.voxel.world.block_states import kind_of
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS, SHEARS
 
 
@@ -62,12 +63,13 @@ def _quantity(state: GameState, entry: Entry) -> int:
 
 
 def _roll(state: GameState, block: int, tool: Item | None) -> Iterator[tuple[str, int]]:
-    """Yield the random loot of block id `block`: names of items, and how many of each."""
-    if (drop := BLOCKS[block].drop) is not None:
+    """Yield the random loot of a block: names of items, and how many of each."""
+    kind = kind_of(block)
+    if (drop := BLOCKS[kind].drop) is not None:
         yield drop, 1
         return
     unfit = "not shears" if tool is not None and tool.tool == SHEARS else "shears"
-    for pool in TABLES.get(BLOCKS[block].name, ()):
+    for pool in TABLES.get(BLOCKS[kind].name, ()):
         for entry in pool:
             if entry.tool != unfit and (entry.chance >= 1.0 or state.random() < entry.chance):
                 yield entry.item, _quantity(state, entry)
@@ -75,7 +77,7 @@ def _roll(state: GameState, block: int, tool: Item | None) -> Iterator[tuple[str
 
 
 def drop_loot(state: GameState, block: int, tool: Item | None, cell: tuple[int, int, int]) -> None:
-    """Drop what block id `block` at `cell` yields to `tool` (None: the hand, or no tool)."""
+    """Drop what a block at `cell` yields to `tool` (None: the hand, or no tool)."""
     x, y, z = cell
     for name, quantity in _roll(state, block, tool):
         if quantity:

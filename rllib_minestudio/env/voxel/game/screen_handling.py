@@ -74,7 +74,7 @@ def use_block(state: GameState, sneaks: bool) -> bool:
     if target["kind"] != BLOCK:
         return False
     place = int(target["x"]), int(target["y"]), int(target["z"])
-    block = state.world.block_at(*place)
+    block = state.world.kind_at(*place)
     kind = SCREEN_BLOCKS.get(block)
     if kind is None or (sneaks and not player.has_empty_hands):
         return False
@@ -89,7 +89,7 @@ def use_block(state: GameState, sneaks: bool) -> bool:
 def _can_lift_lid(state: GameState, place: Place) -> bool:
     """Whether no opaque cube lies on a chest."""
     x, y, z = place
-    above = BLOCKS[state.world.block_at(x, y + 1, z)]
+    above = BLOCKS[state.world.kind_at(x, y + 1, z)]
     return above.shape is not Shape.CUBE or above.material in _LIGHT_ENOUGH
 
 
@@ -141,7 +141,7 @@ def close_if_out_of_reach(state: GameState, screen: Screen) -> None:
     if place is None:
         return
     offset = state.player.position - (np.asarray(place) + 0.5)
-    kind = SCREEN_BLOCKS.get(state.world.block_at(*place))
+    kind = SCREEN_BLOCKS.get(state.world.kind_at(*place))
     if kind != screen.kind or offset @ offset > REACH * REACH:
         close(state)
 

@@ -26,7 +26,7 @@ def surface_place(state: GameState, x: int, z: int) -> tuple[float, float, float
                 if max(abs(dx), abs(dz)) != ring:
                     continue
                 y = world.surface(x + dx, z + dz)
-                if world.block_at(x + dx, y - 1, z + dz) in (GRASS_BLOCK, SAND):
+                if world.kind_at(x + dx, y - 1, z + dz) in (GRASS_BLOCK, SAND):
                     return x + dx + 0.5, float(y), z + dz + 0.5
     return x + 0.5, float(world.surface(x, z)), z + 0.5
 

@@ -25,6 +25,7 @@ from rllib_minestudio.env.voxel.player.raycast import (
 from rllib_minestudio.env.voxel.render.camera import FORWARD, RIGHT, STEP_X, STEP_Y, UP, Camera
 from rllib_minestudio.env.voxel.render.light import sun_angle
 from rllib_minestudio.env.voxel.world import sky_light
+from rllib_minestudio.env.voxel.world.block_states import KIND_MASK
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, BLOCKS
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT, block_index
 from rllib_minestudio.env.voxel.world.worldgen import BIOMES, biome_at
@@ -56,15 +57,16 @@ class SurveyedBox:
         self._outside = np.flatnonzero((layers < 0) | (layers > _HIGHEST))
 
     def block_ids(self) -> NDArray[np.uint16] | None:
-        """Return the current blocks.
+        """Return the current kinds of blocks.
 
         Returns:
-            Block ids, uint16 [x, y, z], air above and below the world; None while part of the box
+            Kinds, uint16 [x, y, z], air above and below the world; None while part of the box
             is not loaded, during which nothing in that part can change.
         """
         if not all(self._world.is_loaded(x, z) for x, z in self._corners):
             return None
         found = self._world.blocks.take(self._places)
+        found &= KIND_MASK
         if self._outside.size:
             found[:, self._outside] = AIR
         return found
@@ -91,12 +93,12 @@ class Survey:
         return SurveyedBox(self._state.world, low, high)
 
     def body_blocks(self) -> tuple[int, int]:
-        """Return the ids of the blocks that the player's feet and eyes are in."""
+        """Return the kinds of the blocks that the player's feet and eyes are in."""
         player, world = self._state.player, self._state.world
         x, y, z = player.position.tolist()
         column = int(x // 1), int(z // 1)
         feet, eyes = (
-            world.block_at(column[0], int(level // 1), column[1])
+            world.kind_at(column[0], int(level // 1), column[1])
             for level in (y, y + player.eye_height)
         )
         return feet, eyes
@@ -121,7 +123,7 @@ class Survey:
 
     def block_name(self, x: int, y: int, z: int) -> str:
         """Return the name of a block; "air" above or below the world and in land not loaded."""
-        return BLOCKS[self._state.world.block_at(x, y, z)].name
+        return BLOCKS[self._state.world.kind_at(x, y, z)].name
 
     def places_of(self, names: Collection[str], radius: int) -> list[Corner]:
         """Return the positions of blocks by name in a cube around the player, in a fixed order.
@@ -293,7 +295,8 @@ def _name_blocks(
     state: GameState, cell: NDArray[np.int64], hit: NDArray[np.bool_]
 ) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     """Return names of the blocks at `cell` [n, 3] where `hit` [n], and an index into them [n]."""
-    ids, which = np.unique(state.world.blocks[block_index(*cell[hit].T)], return_inverse=True)
+    kinds = state.world.blocks[block_index(*cell[hit].T)] & KIND_MASK
+    ids, which = np.unique(kinds, return_inverse=True)
     kind = np.zeros(len(cell), np.int64)
     kind[hit] = which.ravel() + 1
     return ("air", *(BLOCKS[block].name for block in ids.tolist())), kind

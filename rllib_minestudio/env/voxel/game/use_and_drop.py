@@ -5,6 +5,7 @@ from __future__ import annotations
 from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
 from rllib_minestudio.env.voxel.game import screen_handling
 from rllib_minestudio.env.voxel.game.game_state import GameState
+from rllib_minestudio.env.voxel.game.placement import Click, placed_blocks
 from rllib_minestudio.env.voxel.items.items import EMPTY, FOOD, ITEMS, is_block_item
 from rllib_minestudio.env.voxel.player import combat
 from rllib_minestudio.env.voxel.player.player import (
@@ -14,7 +15,7 @@ from rllib_minestudio.env.voxel.player.player import (
     WIDTH,
 )
 from rllib_minestudio.env.voxel.player.raycast import BLOCK
-from rllib_minestudio.env.voxel.world.blocks import AIR
+from rllib_minestudio.env.voxel.world.block_states import is_replaceable
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT
 
 
@@ -29,10 +30,14 @@ def _touches(position: list[float], half: float, height: float, cell: tuple[int,
 
 
 def is_vacant(state: GameState, cell: tuple[int, int, int]) -> bool:
-    """Whether a block can be put into `cell`: it is loaded, empty, and free of bodies."""
-    world = state.world
+    """Whether a block can be put into `cell`: it is loaded, replaceable, and free of bodies."""
+    return _is_free(state, cell) and is_replaceable(state.world.block_at(*cell))
+
+
+def _is_free(state: GameState, cell: tuple[int, int, int]) -> bool:
+    """Whether `cell` is loaded, within the world, and free of bodies."""
     x, y, z = cell
-    if not (0 <= y < HEIGHT and world.is_loaded(x, z) and world.block_at(x, y, z) == AIR):
+    if not (0 <= y < HEIGHT and state.world.is_loaded(x, z)):
         return False
     player = state.player
     height = SNEAKING_HEIGHT if player.sneaking else STANDING_HEIGHT
@@ -67,13 +72,16 @@ def use_item(state: GameState, sneaks: bool) -> None:
     player.records["use_delay"] = USE_DELAY
     if not is_block_item(item) or target["kind"] != BLOCK or not target["face"].any():
         return
-    face = target["face"].tolist()
-    cell = (
-        int(target["x"]) + face[0],
-        int(target["y"]) + face[1],
-        int(target["z"]) + face[2],
+    click = Click(
+        cell=(int(target["x"]), int(target["y"]), int(target["z"])),
+        face=tuple(target["face"].tolist()),
+        hit=tuple(target["hit"].tolist()),
+        yaw=player.yaw,
+        pitch=player.pitch,
     )
-    if is_vacant(state, cell) and state.world.set_block(*cell, item):
+    placed = placed_blocks(item, click, state.world.block_at)
+    if placed and all(_is_free(state, cell) for cell in placed):
+        state.world.set_blocks(placed)
         player.inventory.take(player.selected)
         state.statistics.add("use_item", ITEMS[item].name)
         combat.swing(player.records[0])

@@ -42,7 +42,7 @@ _FATIGUE_FACTORS = tuple(map(np.float32, (1.0, 0.3, 0.09, 0.0027, 8.1e-4)))
 
 
 def is_right_tool(item: Item | None, block: int) -> bool:
-    """Whether block id `block`, mined with `item` (None: the bare hand), drops something."""
+    """Whether a kind of block, mined with `item` (None: the bare hand), drops something."""
     wanted = BLOCKS[block]
     if wanted.harvest_tier == 0:
         return True
@@ -62,12 +62,12 @@ def _speed(item: Item | None, block: int) -> float:
 
 
 def counts_as_use(item: Item, block: int) -> bool:
-    """Whether mining block id `block` counts as a use of `item`, a tool that mining wears."""
+    """Whether mining a kind of block counts as a use of `item`, a tool that mining wears."""
     return item.tool != SHEARS or _speed(item, block) > 1.0 or BLOCKS[block].name in _SHEARED
 
 
 def mining_wear(item: Item, block: int) -> int:
-    """Return the uses that mining block id `block` costs; only shears wear on zero hardness."""
+    """Return the uses that mining a kind of block costs; only shears wear on zero hardness."""
     return item.mining_wear if BLOCKS[block].hardness or item.tool == SHEARS else 0
 
 
@@ -77,7 +77,7 @@ def _plain_speeds(item: Item | None) -> NDArray[np.float32]:
 
 
 def mining_speeds(item: Item | None, haste: int, fatigue: int) -> NDArray[np.float32]:
-    """Return the mining speed on the ground, float32 by block id; the bare hand's is 1.
+    """Return the mining speed on the ground, float32 by kind of block; the bare hand's is 1.
 
     Args:
         item: The item in hand.
@@ -91,7 +91,7 @@ def mining_speeds(item: Item | None, haste: int, fatigue: int) -> NDArray[np.flo
 
 @cache
 def mining_ticks(item: Item | None) -> NDArray[np.float32]:
-    """Return ticks per hardness at speed 1, float32 by block id (minecraft.wiki/w/Breaking)."""
+    """Return ticks per hardness at speed 1, float32 by kind (minecraft.wiki/w/Breaking)."""
     ticks = np.array(
         [
             RIGHT_TOOL_TICKS if is_right_tool(item, block) else _WRONG_TOOL_TICKS

@@ -34,6 +34,7 @@ from rllib_minestudio.env.voxel.player.player import (
 )
 from rllib_minestudio.env.voxel.player.raycast import BLOCK, find_target
 from rllib_minestudio.env.voxel.world import physics
+from rllib_minestudio.env.voxel.world.block_states import kind_of
 from rllib_minestudio.env.voxel.world.blocks import OPENS_SCREEN
 from rllib_minestudio.env.voxel.world.box_field import block_index
 from rllib_minestudio.env.voxel.world.physics import FARTHEST, VOID, VOID_DAMAGE
@@ -267,7 +268,7 @@ def _opens_screen(blocks: NDArray[np.uint16], player: np.void, target: np.void) 
     """Whether the use key opens the screen of the block under the crosshair instead of eating."""
     if target.kind != BLOCK or player.keys & SNEAK:
         return False
-    return bool(OPENS_SCREEN[blocks[block_index(target.x, target.y, target.z)]])
+    return bool(OPENS_SCREEN[kind_of(blocks[block_index(target.x, target.y, target.z)])])
 
 
 @kernel()

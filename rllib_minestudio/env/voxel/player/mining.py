@@ -11,6 +11,7 @@ from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.player.combat import swing
 from rllib_minestudio.env.voxel.player.player import PER_MINED_BLOCK
 from rllib_minestudio.env.voxel.player.raycast import BLOCK
+from rllib_minestudio.env.voxel.world.block_states import kind_of
 from rllib_minestudio.env.voxel.world.blocks import HARDNESS
 from rllib_minestudio.env.voxel.world.box_field import block_index
 
@@ -43,8 +44,8 @@ def _break(
 
 @kernel()
 def _rate(blocks: NDArray[np.uint16], player: np.void, target: np.void) -> tuple[int, float]:
-    """Return the target block's id, and the share of it that a tick mines (float32)."""
-    block = int(blocks[block_index(target.x, target.y, target.z)])
+    """Return the target block's kind, and the share of it that a tick mines (float32)."""
+    block = int(kind_of(blocks[block_index(target.x, target.y, target.z)]))
     if HARDNESS[block] <= 0.0:  # unbreakable, or broken by a touch
         return block, np.float32(0.0 if HARDNESS[block] < 0.0 else 1.0)
     speed = player.mining_speed[block]

@@ -85,7 +85,7 @@ PLAYER_DTYPE = np.dtype(
         ("mining_z", np.int64),
         ("is_mining", np.int32),
         # Like "attack_damage"; last, to keep the other fields close together in memory.
-        ("mining_speed", np.float32, len(BLOCKS)),  # on the ground, by block id
+        ("mining_speed", np.float32, len(BLOCKS)),  # on the ground, by kind of block
         ("mining_ticks", np.float32, len(BLOCKS)),  # per point of hardness at speed 1
     ],
     align=True,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import int64
+from numba import int64, uint32
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.entities.records import MOB_HALF, MOB_HEIGHT
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.player.player import SNEAKING_EYES, STANDING_EYES
-from rllib_minestudio.env.voxel.world.physics import is_solid
+from rllib_minestudio.env.voxel.world.block_states import stops_sight
+from rllib_minestudio.env.voxel.world.box_field import HEIGHT, narrow_block_index
 
 BLOCK_REACH = 4.5
 """How far the player reaches to blocks, in blocks from the eyes."""
@@ -27,6 +28,7 @@ TARGET_DTYPE = np.dtype(
         ("y", np.int64),
         ("z", np.int64),
         ("face", np.int64, 3),  # outward normal of the face that the ray enters through
+        ("hit", np.float64, 3),  # where the ray meets the block, from its lowest corner, 0 to 1
     ],
     align=True,
 )
@@ -61,6 +63,21 @@ def _crossings(offset: float, slope: float) -> tuple[float, float]:
     return (1.0 - offset if slope > 0.0 else offset) * per, per
 
 
+@kernel(inline="always")
+def _is_in_sight(blocks: NDArray[np.uint16], x: int, y: int, z: int) -> bool:
+    """Whether a ray ends in the block at (x, y, z); there is none above or below the world."""
+    inside = uint32(y) < uint32(HEIGHT)
+    return inside and stops_sight(blocks[uint32(narrow_block_index(x, y, z))])
+
+
+@kernel(inline="always")
+def _within(face: int, at: float) -> float:
+    """A coordinate of the hit, exact across the axis of the face: 0 on its low side, 1 on high."""
+    if face != 0:
+        return 0.0 if face < 0 else 1.0
+    return min(max(at, 0.0), 1.0)
+
+
 @kernel()
 def cast_block(
     blocks: NDArray[np.uint16],
@@ -71,7 +88,8 @@ def cast_block(
 ) -> float:
     """Walk a ray cell by cell (Amanatides and Woo 1987) to the first block.
 
-    Write its cell and face into `target`, and return its distance, `NEVER` if none is in `reach`.
+    Write its cell and face, and where the ray meets it, into `target`, and return its distance,
+    `NEVER` if none is in `reach`.
     """
     ox, oy, oz = origin
     dx, dy, dz = direction
@@ -89,10 +107,13 @@ def cast_block(
     for _ in range(int64(reach * _CELLS_PER_BLOCK) + 4):
         if distance > reach:
             break
-        if is_solid(blocks, x, y, z):
+        if _is_in_sight(blocks, x, y, z):
             target.x = x
             target.y = y
             target.z = z
+            target.hit[0] = _within(target.face[0], ox + dx * distance - x)
+            target.hit[1] = _within(target.face[1], oy + dy * distance - y)
+            target.hit[2] = _within(target.face[2], oz + dz * distance - z)
             return distance
         target.face[:] = 0
         if next_x < next_y and next_x < next_z:

@@ -10,6 +10,7 @@ from numba import float32, int32, int64, uint8, uint32
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.data import DAY_TICKS
+from rllib_minestudio.env.voxel.render.block_atlas import FACE_BITS
 from rllib_minestudio.env.voxel.render.camera import (
     EYE_X,
     EYE_Y,
@@ -208,11 +209,16 @@ def _mip_level(t: float, depth: float) -> tuple[float, int]:
 
 
 @render_kernel
-def choose_texels(camera: Floats, blocks: Shorts, s: Floats, n: Ints) -> None:
+def choose_texels(camera: Floats, blocks: Shorts, faces: Shorts, s: Floats, n: Ints) -> None:
     """Find the texel of each hit, and the column of the cell in front of it."""
     mip_depth = camera[MIP_DEPTH]
     for i in range(LANES):
         n[TEXEL + i] = int32(blocks[uint32(n[BLOCK_INDEX + i])])
+    for i in range(LANES):
+        block = n[TEXEL + i] if s[DEPTH + i] < SKY_DEPTH else int32(0)
+        n[TEXEL + i] = (block << int32(FACE_BITS)) | n[FACE + i]
+    for i in range(LANES):
+        n[TEXEL + i] = int32(faces[uint32(n[TEXEL + i])])
     for i in range(LANES):
         face, depth = n[FACE + i], s[DEPTH + i]
         axis = face >> int32(1)
@@ -220,8 +226,7 @@ def choose_texels(camera: Floats, blocks: Shorts, s: Floats, n: Ints) -> None:
         v = s[POINT_Z + i] if axis == int32(1) else ALMOST_ONE - s[POINT_Y + i]
         size, offset = _mip_level(depth, mip_depth)
         row = float32(int32(v * size))
-        block = n[TEXEL + i] if depth < SKY_DEPTH else int32(0)
-        texture = int32((block * int32(6) + face) << int32(9))
+        texture = int32(n[TEXEL + i] << int32(9))
         n[TEXEL + i] = texture + offset + int32(row * size) + int32(u * size)
         n[COLUMN + i] = column_of_block(n[FRONT + i])
 

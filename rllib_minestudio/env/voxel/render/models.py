@@ -14,6 +14,7 @@ import numpy as np
 from numba import int64
 from numpy.typing import NDArray
 
+from rllib_minestudio.env.voxel.render.block_atlas import BlockAtlas
 from rllib_minestudio.env.voxel.render.camera import (
     FORWARD,
     RIGHT,
@@ -114,7 +115,7 @@ class Models:
         atlas: uint32, flat.
         mob: int32, the model of each kind of mob.
         item: int32, the model of the dropped item, by item id.
-        block: int32, the model of the falling block, by block id.
+        block: int32, the model of the falling block, by block.
     """
 
     boxes: NDArray[np.float32]
@@ -129,12 +130,12 @@ class Models:
 class _Builder:
     """A collector of models, whose atlas begins with that of the blocks."""
 
-    def __init__(self, block_atlas: Texture) -> None:
+    def __init__(self, block_atlas: BlockAtlas) -> None:
         self.boxes: list[list[float]] = []
         self.textures: list[Sequence[int]] = []
         self.first_box = [0]
-        self.pages = [block_atlas]
-        self._words = len(block_atlas)
+        self.pages = [block_atlas.textures]
+        self._words = len(block_atlas.textures)
 
     def add_page(self, page: Texture) -> int:
         """Add a texture and return where it starts."""
@@ -154,11 +155,6 @@ class _Builder:
         return len(self.first_box) - 2
 
 
-def _block_faces(block: int) -> list[int]:
-    """Where the textures of a block start in the blocks' atlas."""
-    return [(block * FACES + face) * TEXTURE_WORDS for face in range(FACES)]
-
-
 def _mob_shade(face: int) -> float:
     # Minecraft lights entities more softly than blocks.
     return 0.45 + 0.55 * FACE_SHADE[face]
@@ -168,7 +164,7 @@ def build_models(
     mobs: Sequence[str],
     items: Mapping[int, str],
     block_items: int,
-    block_atlas: Texture,
+    block_atlas: BlockAtlas,
     textures: Textures,
     falling: Collection[int] = (),
 ) -> Models:
@@ -178,9 +174,9 @@ def build_models(
         mobs: Names of mobs in the order of their kinds.
         items: Name of each item by id.
         block_items: Items with ids below this are blocks and are shown as small cubes.
-        block_atlas: `renderer.build_block_atlas` of all blocks.
+        block_atlas: Textures of all blocks.
         textures: Pictures of mobs and items.
-        falling: Ids of the blocks that fall.
+        falling: Blocks that fall, in each of their states.
     """
     builder = _Builder(block_atlas)
     mob = np.zeros(len(mobs), np.int32)
@@ -198,7 +194,7 @@ def build_models(
     hidden = builder.add_page(np.full(TEXTURE_WORDS, TRANSPARENT, np.uint32))
     for identity, name in items.items():
         if identity < block_items and not textures.is_flat(name):
-            builder.add_box(BLOCK_ITEM, _block_faces(identity))
+            builder.add_box(BLOCK_ITEM, block_atlas.starts(identity))
         else:
             faces = [hidden] * FACES
             sprite = builder.add_page(sprite_texture(textures.icon(name)))
@@ -207,7 +203,7 @@ def build_models(
         item[identity] = builder.end_model()
     block = np.zeros(max(falling, default=0) + 1, np.int32)
     for identity in falling:
-        builder.add_box(FULL_BLOCK, _block_faces(identity))
+        builder.add_box(FULL_BLOCK, block_atlas.starts(identity))
         block[identity] = builder.end_model()
     return Models(
         boxes=np.array(builder.boxes, np.float32),

@@ -7,7 +7,6 @@ the `render` package, which work on plain arrays and release the GIL.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -32,6 +31,7 @@ from rllib_minestudio.env.voxel.entities.records import (
 from rllib_minestudio.env.voxel.items.inventory import HOTBAR_SLOTS, Inventory, ItemStack
 from rllib_minestudio.env.voxel.items.items import FIRST_PLAIN_ITEM, ITEMS
 from rllib_minestudio.env.voxel.player.player import SWING_TICKS, Player
+from rllib_minestudio.env.voxel.render.block_atlas import BlockAtlas, build_block_atlas
 from rllib_minestudio.env.voxel.render.boxes import render_instances
 from rllib_minestudio.env.voxel.render.camera import LIGHT, Bytes, Camera, Floats
 from rllib_minestudio.env.voxel.render.gui import (
@@ -60,20 +60,10 @@ from rllib_minestudio.env.voxel.render.models import (
 )
 from rllib_minestudio.env.voxel.render.ray_tiles import new_scratch
 from rllib_minestudio.env.voxel.render.terrain import render_terrain
-from rllib_minestudio.env.voxel.render.texels import (
-    FACE_BOTTOM,
-    FACE_EAST,
-    FACE_NORTH,
-    FACE_SHADE,
-    FACES,
-    TEXTURE_WORDS,
-    Picture,
-    Texture,
-    mip_mapped,
-)
 from rllib_minestudio.env.voxel.render.textures import Textures, textures_of
-from rllib_minestudio.env.voxel.render.window import Rgba, Sampling, reduction, sampling_of
+from rllib_minestudio.env.voxel.render.window import Sampling, reduction, sampling_of
 from rllib_minestudio.env.voxel.screens.menu import ScreenView
+from rllib_minestudio.env.voxel.world.block_states import states_of
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS
 from rllib_minestudio.env.voxel.world.box_field import CHUNK
 from rllib_minestudio.env.voxel.world.sky_light import level_at
@@ -84,14 +74,14 @@ Frame = NDArray[np.uint8]
 
 
 @lru_cache(maxsize=4)
-def _block_atlas(pack: str | None) -> Texture:
-    return build_block_atlas([block.name for block in BLOCKS], textures_of(pack))
+def _block_atlas(pack: str | None) -> BlockAtlas:
+    return build_block_atlas(textures_of(pack))
 
 
 @lru_cache(maxsize=4)
 def _models(pack: str | None) -> Models:
     names = {identity: item.name for identity, item in ITEMS.items()}
-    falling = [identity for identity, block in enumerate(BLOCKS) if block.falls]
+    falling = [block for kind, its in enumerate(BLOCKS) if its.falls for block in states_of(kind)]
     mobs = [kind.name for kind in MOB_KINDS]
     atlas = _block_atlas(pack)
     return build_models(mobs, names, FIRST_PLAIN_ITEM, atlas, textures_of(pack), falling)
@@ -240,7 +230,7 @@ class Renderer:
             world.top,
             world.light,
             world.ceiling,
-            self._atlas,
+            *self._atlas,
             camera.vector,
             self._rays.across,
             self._rays.upward,
@@ -461,63 +451,3 @@ class Overlays:
             lists = [column.tolist() for column in columns]
             self._stacks = state, tuple(map(ItemStack._make, zip(*lists, strict=True)))
         return self._stacks[1]
-
-
-# ------------------------------------ the textures of block faces, as the terrain kernel reads them
-
-_BATCH = 32
-"""Blocks whose textures are made at once: for a single block, numpy's overhead would dominate."""
-BACKGROUND = 0.5
-"""Factor on a picture's mean colour that fills its holes: leaves are dark inside."""
-
-
-def opaque(pictures: Rgba) -> Picture:
-    """Fill the holes of faces, as every block of the world is opaque.
-
-    Args:
-        pictures: uint8 (n, 16, 16, 4), not multiplied by alpha.
-
-    Returns:
-        RGB (n, 16, 16, 3).
-    """
-    filled = pictures[..., :3].astype(np.float64)
-    with_holes = np.flatnonzero((pictures[..., 3] < 255).any((1, 2)))
-    colour, cover = filled[with_holes], pictures[with_holes][..., 3:] / 255.0
-    weight = np.maximum(cover.sum((1, 2), keepdims=True), 1e-9)
-    mean = (colour * cover).sum((1, 2), keepdims=True) / weight
-    filled[with_holes] = colour * cover + mean * BACKGROUND * (1 - cover)
-    return filled
-
-
-def laid_along_axes(faces: Sequence[Rgba]) -> list[Rgba]:
-    """Flip a block's faces so that their columns and rows run along the world's axes.
-
-    That is how kernels read them: columns eastwards or southwards, rows southwards or downwards.
-    The pictures given are upright for someone who looks at the face from outside, facing north
-    when looking up.
-    """
-    laid = list(faces)
-    for face in (FACE_EAST, FACE_NORTH):
-        laid[face] = laid[face][:, ::-1]
-    laid[FACE_BOTTOM] = laid[FACE_BOTTOM][::-1]
-    return laid
-
-
-def build_block_atlas(names: Sequence[str], textures: Textures) -> Texture:
-    """Build the textures of all blocks, with face shading applied.
-
-    Args:
-        names: Block names in the order of their ids; id 0 is air and stays black.
-        textures: Source of their pictures.
-
-    Returns:
-        uint32 flat; the texture of face f of block b starts at `(b * 6 + f) * TEXTURE_WORDS`.
-    """
-    atlas = np.zeros((len(names), FACES, TEXTURE_WORDS), np.uint32)
-    for first in range(1, len(names), _BATCH):
-        batch = names[first : first + _BATCH]
-        faces = [laid_along_axes(textures.block_faces(name)) for name in batch]
-        pictures = np.concatenate(faces)
-        words = mip_mapped(opaque(pictures), np.tile(FACE_SHADE, len(batch)))
-        atlas[first : first + _BATCH] = words.reshape(len(batch), FACES, TEXTURE_WORDS)
-    return atlas.ravel()

@@ -125,6 +125,7 @@ def render_terrain(
     light: Bytes,
     ceiling: int,
     atlas: Words,
+    faces: Shorts,
     camera: Floats,
     across: Floats,
     upward: Floats,
@@ -140,12 +141,13 @@ def render_terrain(
     """Draw blocks and sky.
 
     Args:
-        blocks: uint16 (2**23,), the world's block ids.
+        blocks: uint16 (2**23,), the world's blocks.
         box: uint16 (2**23,), the world's box field.
         top: uint8 (65536,), highest block of each column.
         light: uint8 (2**23,), level of sky light.
         ceiling: No block is at or above this height.
-        atlas: uint32, see `renderer.build_block_atlas`.
+        atlas: uint32, `BlockAtlas.textures`.
+        faces: uint16 (2**19,), `BlockAtlas.faces`.
         camera: float32 (CAMERA_SIZE,).
         across: See `hand.PixelRays`.
         upward: See `hand.PixelRays`.
@@ -178,7 +180,7 @@ def render_terrain(
             else:
                 locate_hits(camera, s, n)
                 find_fronts(camera, box, s, n)
-                choose_texels(camera, blocks, s, n)
+                choose_texels(camera, blocks, faces, s, n)
                 # Decided here: even a kernel that returns early counts references to its arrays.
                 if open_all(s) < REACH:
                     occlude(box, s, n)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import logging
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -48,6 +49,8 @@ _OURS_ALONE = frozenset(
 """Pictures that no pack has: the game draws these things from model sheets, or not at all."""
 
 _logger = logging.getLogger(__name__)
+
+_NO_STATE: Mapping[str, str] = {}
 
 
 def _read_table(name: str) -> dict[str, dict[str, str]]:
@@ -124,9 +127,17 @@ class Textures:
         picture = self.picture(name)[:TEXTURE_SIZE, :TEXTURE_SIZE]
         return tint(picture, self._tints[name]) if name in self._tints else picture
 
-    def block_faces(self, block: str) -> list[Rgba]:
-        """The six faces of a block, uint8 (16, 16, 4) each, in the order of `texels`."""
+    def block_faces(self, block: str, properties: Mapping[str, str] = _NO_STATE) -> list[Rgba]:
+        """The six faces of a block, upright, uint8 (16, 16, 4) each, in the order of `texels`.
+
+        Args:
+            block: Its name.
+            properties: Those of its state. A row of the table for "NAME[property=value]" goes
+                before that for "NAME".
+        """
         row = self._faces.get(block)
+        for name, value in properties.items():
+            row = self._faces.get(f"{block}[{name}={value}]", row)
         if row is None:
             return [self.tinted(f"block/{block}")] * 6
         side, top, bottom = (self._layered(row[face]) for face in ("side", "top", "bottom"))

@@ -370,7 +370,7 @@ _MAKERS: dict[str, Callable[[], Container]] = {
 """Constructor of a block's container, by the block's name."""
 
 SCREEN_BLOCKS: dict[int, str] = {BLOCK_ID[kind]: kind for kind in SCREENS}
-"""Kind of screen that using a block opens, by block id."""
+"""Kind of screen that using a block opens, by the block's kind."""
 
 
 class BlockEntities:
@@ -396,7 +396,7 @@ class BlockEntities:
         return (container for _, container in self._containers.values())
 
     def of_block(self, block: int) -> Iterator[tuple[Place, Container]]:
-        """Yield position and container of all blocks with this block id."""
+        """Yield position and container of all blocks of a kind."""
         for place, (kind, container) in self._containers.items():
             if kind == block:
                 yield place, container
@@ -406,7 +406,7 @@ class BlockEntities:
 
         Args:
             place: Position of the block.
-            block: Its block id.
+            block: Its kind.
 
         Returns:
             The container; None if such a block has none.
@@ -438,7 +438,7 @@ class BlockEntities:
             return
         self._changes = world.changes
         for place, (block, _) in list(self._containers.items()):
-            if world.is_loaded(place[0], place[2]) and world.block_at(*place) != block:
+            if world.is_loaded(place[0], place[2]) and world.kind_at(*place) != block:
                 self.remove(place)
 
     def tick(self, world: World) -> None:

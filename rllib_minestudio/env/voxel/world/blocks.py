@@ -1,7 +1,8 @@
-"""Block types of the embedded engine, and arrays by block id for the kernels.
+"""Kinds of blocks of the embedded engine, and arrays by kind for the kernels.
 
 The facts are in `data/blocks.csv`. In the world, every block but air is an opaque full cube, which
-stands in for other shapes of Minecraft's (see `Block.shape`).
+stands in for other shapes of Minecraft's (see `Block.shape`). A block of the world has a state as
+well, see `block_states`; the arrays here are for what is the same in all states of a kind.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ UNBREAKABLE = -1.0
 PICKAXE, SHOVEL, AXE, SWORD, HOE, SHEARS = "pickaxe", "shovel", "axe", "sword", "hoe", "shears"
 
 LARGEST_KIND = 1023
-"""Block ids have 16 bits: ten for the type of block, and six that leave room for states."""
+"""A block of the world has 16 bits: ten for its kind, and six for its state."""
 
 
 class Shape(Enum):
@@ -83,10 +84,10 @@ def _block(row: dict[str, str]) -> Block:
 
 
 BLOCKS: tuple[Block, ...] = tuple(map(_block, read_csv("blocks.csv")))
-"""All block types of Minecraft Java 1.16.5; a block's id is its index here, and air is 0."""
+"""All kinds of blocks of Minecraft Java 1.16.5; a kind's id is its index here, and air is 0."""
 
 BLOCK_ID: dict[str, int] = {block.name: index for index, block in enumerate(BLOCKS)}
-"""Block id by name."""
+"""Kind by name; also the block of that kind in its default state."""
 
 AIR = BLOCK_ID["air"]
 STONE = BLOCK_ID["stone"]
@@ -105,14 +106,10 @@ SANDSTONE = BLOCK_ID["sandstone"]
 CACTUS = BLOCK_ID["cactus"]
 
 HARDNESS = np.array([block.hardness for block in BLOCKS], np.float32)
-"""Hardness by block id, float32 as in Minecraft."""
+"""Hardness by kind, float32 as in Minecraft."""
 SCREENS = ("crafting_table", "furnace", "chest")
 """Blocks that open a screen of the same name when used."""
 OPENS_SCREEN = np.array([block.name in SCREENS for block in BLOCKS])
-"""Whether using a block opens a screen, by block id, bool."""
+"""Whether using a block opens a screen, by kind, bool."""
 FALLS = np.array([block.falls for block in BLOCKS])
-"""Whether a block falls when nothing is below it, by block id, bool."""
-LETS_LIGHT_PASS = np.array(
-    [block.shape in (Shape.NONE, Shape.STAND_IN) or block.see_through for block in BLOCKS]
-)
-"""Whether light passes a block, as it does in Minecraft, by block id, bool."""
+"""Whether a block falls when nothing is below it, by kind, bool."""

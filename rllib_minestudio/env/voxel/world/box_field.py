@@ -18,6 +18,7 @@ from numba import int32, uint8, uint16, uint64
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.kernels import kernel, shared_with_kernels
+from rllib_minestudio.env.voxel.world.block_states import stops_sight
 
 # --------------------------------------------------------------------------------- the layer radius
 # The first stage of the box field: how far away the nearest block of a cell's own layer is.
@@ -80,8 +81,9 @@ def build_layer_radius(
     size = (all_x1 - all_x0 + 2) * (all_z1 - all_z0 + 2) * SLAB  # with a ring of columns around
     for slab in range(low // SLAB * SLAB, high, SLAB):
         distances = np.full(size, OPEN, np.uint8)
+        _mark(blocks, distances, all_x0, all_x1, all_z0, all_z1, slab)
         for side in (-1, 1):
-            _spread(blocks, distances, all_x0, all_x1, all_z0, all_z1, slab, side)
+            _spread(distances, all_x0, all_x1, all_z0, all_z1, side)
         _store(distances, layer_radius, x0, x1, z0, z1, slab, REACH)
     return _columns_of(np.ones((x1 - x0, z1 - z0), np.bool_), x0, z0)
 
@@ -121,8 +123,9 @@ def refresh_layer_radius(
     for slab in range(y0 // SLAB * SLAB, y1, SLAB):
         distances = np.full(size, OPEN, np.uint8)
         _surround(distances, layer_radius, x0, x1, z0, z1, slab)
+        _mark(blocks, distances, x0, x1, z0, z1, slab)
         for side in (-1, 1):
-            _spread(blocks, distances, x0, x1, z0, z1, slab, side)
+            _spread(distances, x0, x1, z0, z1, side)
         changed |= _store(distances, layer_radius, x0, x1, z0, z1, slab, 0)
     columns = _columns_of(changed, x0, z0)
     alike = np.empty(len(columns), np.uint8)
@@ -165,7 +168,7 @@ def _surround(
 
 
 @kernel()
-def _spread(
+def _mark(
     blocks: NDArray[np.uint16],
     distances: NDArray[np.uint8],
     x0: int,
@@ -173,15 +176,27 @@ def _spread(
     z0: int,
     z1: int,
     slab: int,
-    side: int,
 ) -> None:
+    """Set the distances of blocks that stop sight to 0, in the columns [x0, x1) x [z0, z1)."""
+    row = (z1 - z0 + 2) * SLAB
+    for x in range(x0, x1):
+        for z in range(z0, z1):
+            here = uint64((x - x0 + 1) * row + (z - z0 + 1) * SLAB)
+            column = uint64(block_index(x, slab, z))
+            for i in range(_LAYER_LANES):
+                if stops_sight(blocks[column + i]):
+                    distances[here + i] = SOLID
+
+
+@kernel()
+def _spread(distances: NDArray[np.uint8], x0: int, x1: int, z0: int, z1: int, side: int) -> None:
     """Make one pass of the distance transform over the columns [x0, x1) x [z0, z1).
 
     One pass for each side makes the chamfer transform of Rosenfeld and Pfaltz (1966), which is
-    exact for the Chebyshev distance. A pass sets distances (uint8, flat, `MAX_RADIUS` at first) to
-    0 in blocks, and elsewhere lowers them to one more than the smallest of four neighbours that it
-    has visited, or that are in the ring: three at x + side, and the one at z + side. The latter is
-    kept in `beside`, so that LLVM sees that the loop reads nothing that it writes.
+    exact for the Chebyshev distance. A pass lowers distances (uint8, flat; at first 0 in blocks and
+    `MAX_RADIUS` elsewhere) to one more than the smallest of four neighbours that it has visited, or
+    that are in the ring: three at x + side, and the one at z + side. The latter is kept in
+    `beside`, so that LLVM sees that the loop reads nothing that it writes.
     """
     words = distances.view(np.uint64)
     beside = np.empty(SLAB, np.uint8)
@@ -195,12 +210,10 @@ def _spread(
         for z in visited:
             to = at + (z - z0 + 1) * SLAB
             here, straight = uint64(to), uint64(to + side * row)
-            column = uint64(block_index(x, slab, z))
             for i in range(_LAYER_LANES):
                 near = min(distances[straight - _LAYER_LANES + i], distances[straight + i])
                 near = min(near, min(distances[straight + _LAYER_LANES + i], beside[i]))
-                near = min(uint8(near + _LAYER_STEP), distances[here + i])
-                beside[i] = near if blocks[column + i] == SOLID else SOLID
+                beside[i] = min(uint8(near + _LAYER_STEP), distances[here + i])
             _copy_slab(beside_words, 0, words, to)
 
 
@@ -268,7 +281,7 @@ def _refresh_layer(
     opened = False
     for x in range(x0, x1):
         for z in range(z0, z1):
-            opened |= blocks[block_index(x, y, z)] == SOLID
+            opened |= not stops_sight(blocks[block_index(x, y, z)])
     for i in range(rows):
         x = x0 - _SPAN + i
         away_x = max(x0 - x, x - x1 + 1, 0)
@@ -280,7 +293,7 @@ def _refresh_layer(
             before[i * row + j] = radius
             if opened:
                 if away == 0:
-                    radius = OPEN if blocks[index] == SOLID else SOLID
+                    radius = SOLID if stops_sight(blocks[index]) else OPEN
                 elif away < _SPAN and radius >= away:
                     radius = OPEN
             else:

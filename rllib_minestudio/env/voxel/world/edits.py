@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TypeVar
 
 import numpy as np
-from numba import int64, uint8, uint32
+from numba import int64, uint8, uint32, uint64
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.kernels import kernel
-from rllib_minestudio.env.voxel.world.blocks import AIR, FALLS
+from rllib_minestudio.env.voxel.world.block_states import STATE_SHIFT, bears, covers, kind_of
+from rllib_minestudio.env.voxel.world.blocks import FALLS
 from rllib_minestudio.env.voxel.world.box_field import (
     CHUNK,
     HEIGHT,
@@ -73,9 +74,9 @@ class EditMemory:
         flags[changed] = 1
         bits = _columns(self.bits, chunk)
         bits[...] = np.packbits(flags, bitorder="little").reshape(bits.shape)
-        solid = columns != AIR
-        highest = HEIGHT - 1 - solid[:, :, ::-1].argmax(2)
-        _columns(top, chunk)[:, :, 0] = np.where(solid.any(2), highest, 0)
+        covered = covers(columns)
+        highest = HEIGHT - 1 - covered[:, :, ::-1].argmax(2)
+        _columns(top, chunk)[:, :, 0] = np.where(covered.any(2), highest, 0)
         return int(y.min()), int(y.max())
 
 
@@ -98,11 +99,12 @@ def fill_columns(
     z1: int,
     block: int,
     only: int,
+    only_states: int,
 ) -> tuple[int, int, NDArray[np.int64]]:
     """Fill [x0, x1) x [y0, y1) x [z0, z1) with a block; layers must be within the height.
 
     Args:
-        blocks: The window's block ids, uint16 [2**23].
+        blocks: The window's blocks, uint16 [2**23].
         top: The window's column tops, uint8 [2**16].
         bits: `EditMemory.bits`.
         x0: First column.
@@ -111,8 +113,9 @@ def fill_columns(
         y1: Layer after the last.
         z0: First column.
         z1: Column after the last.
-        block: Block id to put.
-        only: The only block id to replace, -1 for any.
+        block: Block to put.
+        only: The only kind to replace, -1 for any.
+        only_states: Which of its states to replace, see `BlockFilter.states`; uint64.
 
     Returns:
         How many blocks changed, how many of them for the first time, and the places of unsupported
@@ -122,7 +125,9 @@ def fill_columns(
     changed, new, loose = 0, 0, 0
     for x in range(x0, x1):
         for z in range(z0, z1):
-            in_column, first_time = _fill_column(blocks, bits, x, z, y0, y1, block, only)
+            in_column, first_time = _fill_column(
+                blocks, bits, x, z, y0, y1, block, only, only_states
+            )
             if in_column == 0:
                 continue
             changed += in_column
@@ -154,13 +159,18 @@ def _fill_column(
     y1: int,
     block: int,
     only: int,
+    only_states: int,
 ) -> tuple[int, int]:
     """Fill layers [y0, y1) of a column; return how many changed, and how many had not before."""
     changed, new = 0, 0
     for index in range(block_index(x, y0, z), block_index(x, y0, z) + y1 - y0):
         old = int64(blocks[index])
         # What `only` selects counts as changed, even if the same block replaces it.
-        if (only >= 0 and old != only) or (only < 0 and old == block):
+        if only >= 0:
+            fits = kind_of(old) == only and _has_bit(only_states, old >> STATE_SHIFT)
+        else:
+            fits = old != block
+        if not fits:
             continue
         blocks[index] = block
         changed += 1
@@ -171,13 +181,18 @@ def _fill_column(
     return changed, new
 
 
+@kernel(inline="always")
+def _has_bit(bits: int, number: int) -> bool:
+    return (bits >> uint64(number)) & uint64(1) != uint64(0)
+
+
 @kernel()
 def _update_top(
     blocks: NDArray[np.uint16], top: NDArray[np.uint8], x: int, z: int, y1: int
 ) -> None:
     """Correct a column's top after changes below layer y1."""
     y = max(int64(top[column_index(x, z)]), y1 - 1)
-    while y > 0 and blocks[block_index(x, y, z)] == AIR:
+    while y > 0 and not covers(blocks[block_index(x, y, z)]):
         y -= 1
     top[column_index(x, z)] = y
 
@@ -186,4 +201,4 @@ def _update_top(
 def _is_loose(blocks: NDArray[np.uint16], x: int, y: int, z: int) -> bool:
     """Whether a block falls and has nothing to rest on."""
     here = block_index(x, y, z)
-    return FALLS[blocks[here]] and (y == 0 or blocks[here - 1] == AIR)
+    return FALLS[kind_of(blocks[here])] and (y == 0 or not bears(blocks[here - 1]))

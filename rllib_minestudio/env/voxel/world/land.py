@@ -56,7 +56,7 @@ class Land:
     """The chunks in the window.
 
     Attributes:
-        blocks: Block ids, uint16 [256 * 256 * 128]; see `box_field.block_index`.
+        blocks: Blocks, uint16 [256 * 256 * 128]; see `box_field.block_index`.
         layer_radius: Horizontal Chebyshev distance to the nearest block in the same layer, at
             most 15; 0 in a block. uint8, indexed as `blocks`.
         box: The box field, uint16, indexed as `blocks`. 0 in a block, otherwise bits 0-4 hold the

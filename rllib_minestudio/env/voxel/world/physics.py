@@ -11,6 +11,7 @@ from numba import int64, uint32, uint64
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.kernels import kernel
+from rllib_minestudio.env.voxel.world.block_states import stops_bodies
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT, narrow_block_index
 
 GRAVITY = 0.08
@@ -50,9 +51,9 @@ _EDGE = 1e-7
 
 @kernel(inline="always")
 def is_solid(blocks: NDArray[np.uint16], x: int, y: int, z: int) -> bool:
-    """Whether there is a block at (x, y, z); there is none above or below the world."""
+    """Whether a block at (x, y, z) stops bodies; there is none above or below the world."""
     inside = uint32(y) < uint32(HEIGHT)
-    return inside and blocks[uint32(narrow_block_index(x, y, z))] != 0
+    return inside and stops_bodies(blocks[uint32(narrow_block_index(x, y, z))])
 
 
 @kernel()

@@ -17,7 +17,7 @@ from numba import int32, int64, uint8, uint64
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.kernels import kernel
-from rllib_minestudio.env.voxel.world.blocks import LETS_LIGHT_PASS
+from rllib_minestudio.env.voxel.world.block_states import stops_light
 from rllib_minestudio.env.voxel.world.box_field import (
     CHUNK,
     HEIGHT,
@@ -109,7 +109,7 @@ def _let_in(
                 continue
             for y in range(y0, int64(top[column_index(x, z)]) + 1):
                 index = block_index(x, y, z)
-                if not LETS_LIGHT_PASS[blocks[index]]:
+                if stops_light(blocks[index]):
                     continue
                 level = _from_beside(light, slots, x, y, z)
                 if level > int64(light[index]):
@@ -133,7 +133,7 @@ def _spread(light: Light, blocks: NDArray[np.uint16], slots: Slots, queue: Queue
             if j < 0 or j >= HEIGHT or not _is_open(slots, i, k):
                 continue
             near = block_index(i, j, k)
-            if int64(light[near]) < level and LETS_LIGHT_PASS[blocks[near]]:
+            if int64(light[near]) < level and not stops_light(blocks[near]):
                 light[near] = uint8(level)
                 queue = _push(queue, end, int32(near))
                 end += 1
@@ -192,7 +192,7 @@ def refresh(
     queue, end = _let_in(light, blocks, top, slots, x0, x1, y0, z0, z1, queue, end)
     for number in range(count):
         index = int64(gone[number]) & _INDEX
-        if light[index] == 0 and LETS_LIGHT_PASS[blocks[index]]:
+        if light[index] == 0 and not stops_light(blocks[index]):
             x, y, z = place_in_window(index)
             level = _from_beside(light, slots, x, y, z)
             if level > 0:

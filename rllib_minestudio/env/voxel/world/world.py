@@ -12,6 +12,9 @@ player returns to it.
 
 from __future__ import annotations
 
+import numpy as np
+
+from rllib_minestudio.env.voxel.world.block_states import ANY_BLOCK, BlockFilter, kind_of
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, block_index, column_index
 from rllib_minestudio.env.voxel.world.edits import fill_columns
 from rllib_minestudio.env.voxel.world.land import Chunk, Land, Span, square
@@ -24,14 +27,13 @@ but not ready, they fill 15 of the 16 chunks along each side of the window."""
 _SOON = 4
 """Blocks: when chunks must be made at once, so are those needed this much farther on."""
 _CEILING_STEP = 8
-_ANY = -1
 
 
 class World:
     """Blocks around the player.
 
     Attributes:
-        blocks: Block ids. `Land` describes these first five arrays.
+        blocks: Blocks, as `block_states` has them. `Land` describes these first five arrays.
         layer_radius: Distance to the nearest block of the layer.
         box: The box field.
         top: Highest block of each column.
@@ -104,17 +106,21 @@ class World:
         )
 
     def block_at(self, x: int, y: int, z: int) -> int:
-        """Block id at (x, y, z); air outside the world's height and the loaded chunks."""
+        """Block at (x, y, z); air outside the world's height and the loaded chunks."""
         if not 0 <= y < HEIGHT or not self.is_loaded(x, z):
             return 0
         return int(self.blocks[block_index(x, y, z)])
+
+    def kind_at(self, x: int, y: int, z: int) -> int:
+        """Kind of the block at (x, y, z), an index in `BLOCKS`; outside as in `block_at`."""
+        return kind_of(self.block_at(x, y, z))
 
     def surface(self, x: float, z: float) -> int:
         """The y at which something stands on the column at (x, z): its top block's y + 1."""
         return int(self.top[column_index(int(x // 1), int(z // 1))]) + 1
 
     def set_block(self, x: int, y: int, z: int, block: int) -> bool:
-        """Put block id `block` at (x, y, z).
+        """Put a block at (x, y, z).
 
         Returns:
             False if the place cannot be changed (outside the height, or not loaded) or already
@@ -127,20 +133,20 @@ class World:
         if not blocks:
             return
         for (x, y, z), block in blocks.items():
-            self._put((x, x + 1), (y, y + 1), (z, z + 1), block, _ANY)
+            self._put((x, x + 1), (y, y + 1), (z, z + 1), block, ANY_BLOCK)
         xs, ys, zs = ((min(places), max(places) + 1) for places in zip(*blocks, strict=True))
         self._raise_ceiling(ys[1])
         self._land.refresh(xs, ys, zs)
 
-    def fill(self, xs: Span, ys: Span, zs: Span, block: int, only: int | None = None) -> int:
+    def fill(self, xs: Span, ys: Span, zs: Span, block: int, only: BlockFilter = ANY_BLOCK) -> int:
         """Fill a cuboid, given by half-open ranges, where chunks are loaded.
 
         Args:
             xs: Range of columns.
             ys: Range of layers.
             zs: Range of columns.
-            block: Block id to put.
-            only: The only block id to replace; None for any.
+            block: Block to put.
+            only: The blocks to replace.
 
         Returns:
             How many blocks changed.
@@ -151,7 +157,7 @@ class World:
         ys = max(ys[0], 0), min(ys[1], HEIGHT)
         if xs[0] >= xs[1] or ys[0] >= ys[1] or zs[0] >= zs[1]:
             return 0
-        changed = self._put(xs, ys, zs, block, _ANY if only is None else only)
+        changed = self._put(xs, ys, zs, block, only)
         if changed:
             self._raise_ceiling(ys[1])
             self._land.refresh(xs, ys, zs)
@@ -162,11 +168,19 @@ class World:
         """Number of blocks that differ, or once did, from the generated terrain."""
         return self._land.edits.count
 
-    def _put(self, xs: Span, ys: Span, zs: Span, block: int, only: int) -> int:
+    def _put(self, xs: Span, ys: Span, zs: Span, block: int, only: BlockFilter) -> int:
         """Change blocks and tops, but not the fields; return how many blocks changed."""
         edits = self._land.edits
         changed, new, loose = fill_columns(
-            self.blocks, self.top, edits.bits, *xs, *ys, *zs, block, only
+            self.blocks,
+            self.top,
+            edits.bits,
+            *xs,
+            *ys,
+            *zs,
+            block,
+            only.kind,
+            np.uint64(only.states),
         )
         edits.count += new
         self.changes += changed

@@ -10,10 +10,10 @@ from PIL import Image
 
 from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
 from rllib_minestudio.env.voxel.items.items import FIRST_PLAIN_ITEM, ITEM_ID, ITEMS
+from rllib_minestudio.env.voxel.render.block_atlas import FACE_BITS, build_block_atlas
 from rllib_minestudio.env.voxel.render.light import sky_at, sun_angle
 from rllib_minestudio.env.voxel.render.mob_textures import PARTS
 from rllib_minestudio.env.voxel.render.models import MOB_MODELS, build_models
-from rllib_minestudio.env.voxel.render.renderer import build_block_atlas
 from rllib_minestudio.env.voxel.render.resource_pack import TEXTURES
 from rllib_minestudio.env.voxel.render.texels import (
     MIP_OFFSET,
@@ -23,7 +23,7 @@ from rllib_minestudio.env.voxel.render.texels import (
     texture,
 )
 from rllib_minestudio.env.voxel.render.textures import OUR_PACK, Textures, textures_of
-from rllib_minestudio.env.voxel.world.blocks import BLOCKS
+from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, BLOCKS
 from tools.painting.__main__ import paint
 
 _NAMES = """
@@ -97,9 +97,9 @@ def test_models_keep_to_their_collision_boxes() -> None:
 
 
 def test_assets_are_the_same_every_time(textures: Textures) -> None:
-    names = [block.name for block in BLOCKS]
-    atlas = build_block_atlas(names, textures)
-    np.testing.assert_array_equal(atlas, build_block_atlas(names, Textures()))
+    atlas, fresh = build_block_atlas(textures), build_block_atlas(Textures())
+    np.testing.assert_array_equal(atlas.textures, fresh.textures)
+    np.testing.assert_array_equal(atlas.faces, fresh.faces)
     items = {number: item.name for number, item in ITEMS.items()}
     mobs = [kind.name for kind in MOB_KINDS]
     one, other = (
@@ -110,15 +110,17 @@ def test_assets_are_the_same_every_time(textures: Textures) -> None:
 
 
 def test_blocks_of_the_world_have_no_holes(textures: Textures) -> None:
-    atlas = build_block_atlas(["air", "oak_leaves", "glass"], textures).reshape(3, 6, -1)
-    assert (atlas[1:, :, :256] < TRANSPARENT).all()
-    leaf = atlas[1, 0, :256]
+    leaves, glass = BLOCK_ID["oak_leaves"], BLOCK_ID["glass"]
+    atlas = build_block_atlas(textures, (leaves, glass))
+    words = atlas.textures.reshape(-1, TEXTURE_WORDS)
+    assert (words[:, :256] < TRANSPARENT).all()
+    leaf = words[atlas.faces[leaves << FACE_BITS], :256]
     red, green, blue = (float((leaf >> shift & 255).mean()) for shift in (0, 8, 16))
     assert green > 1.3 * red and green > 1.5 * blue, "the grey file is tinted"
 
 
 def test_unknown_names_still_get_something_visible(textures: Textures) -> None:
-    assert build_block_atlas(["air", "not_a_block"], textures).reshape(2, 6, -1)[1].max() > 0
+    assert all(face[..., 3].any() for face in textures.block_faces("not_a_block"))
     assert textures.icon("not_an_item")[..., 3].any()
 
 

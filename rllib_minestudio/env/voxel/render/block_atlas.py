@@ -1,0 +1,200 @@
+"""The textures of blocks in all their states, as the terrain kernel reads them.
+
+Blocks share textures: a face of a block in a state has a number, and faces that look alike have the
+same. So the atlas holds each picture once per shade, and whatever states a family has cost nothing
+but entries in the table of numbers.
+
+A block's pictures are upright in its family's first position. `turned_faces` turns them with the
+state: a furnace's front to its facing, the rings of a log's ends to both sides of its axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from rllib_minestudio.env.voxel.render.camera import Shorts
+from rllib_minestudio.env.voxel.render.texels import (
+    FACE_BOTTOM,
+    FACE_EAST,
+    FACE_NORTH,
+    FACE_SHADE,
+    FACES,
+    TEXTURE_SIZE,
+    TEXTURE_WORDS,
+    Picture,
+    Texture,
+    mip_mapped,
+)
+from rllib_minestudio.env.voxel.render.textures import Textures
+from rllib_minestudio.env.voxel.render.window import Rgba
+from rllib_minestudio.env.voxel.world.block_states import (
+    FAMILY_OF,
+    kind_of,
+    properties_of,
+    states_of,
+)
+from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCKS
+
+FACE_BITS = 3
+"""Bits below a block's in the index of a face."""
+_BATCH = 192
+"""Textures that are made at once: for a single one, numpy's overhead would dominate."""
+BACKGROUND = 0.5
+"""Factor on a picture's mean colour that fills its holes: leaves are dark inside."""
+
+
+class BlockAtlas(NamedTuple):
+    """The textures of blocks.
+
+    Attributes:
+        textures: uint32, flat; texture n starts at `n * TEXTURE_WORDS`.
+        faces: The texture's number for face f of block b, at `b << FACE_BITS | f`, uint16 (2**19,);
+            0, which is black, for what is not a block.
+    """
+
+    textures: Texture
+    faces: Shorts
+
+    def starts(self, block: int) -> list[int]:
+        """Where the textures of a block's six faces start."""
+        first = block << FACE_BITS
+        return [int(number) * TEXTURE_WORDS for number in self.faces[first : first + FACES]]
+
+
+def build_block_atlas(textures: Textures, kinds: Iterable[int] = range(len(BLOCKS))) -> BlockAtlas:
+    """Build the textures of blocks in all their states, with face shading applied.
+
+    Args:
+        textures: Source of their pictures.
+        kinds: Kinds of blocks; air stays black.
+    """
+    numbers: dict[tuple[float, bytes], int] = {}
+    pictures = [np.zeros((TEXTURE_SIZE, TEXTURE_SIZE, 4), np.uint8)]
+    shades = [1.0]
+    faces = np.zeros(1 << (16 + FACE_BITS), np.uint16)
+    for kind in kinds:
+        for block in states_of(kind) if kind != AIR else ():
+            looks = _laid_faces(textures, block)
+            for face, (picture, shade) in enumerate(zip(looks, FACE_SHADE, strict=True)):
+                key = shade, picture.tobytes()
+                if key not in numbers:
+                    numbers[key] = len(pictures)
+                    pictures.append(picture)
+                    shades.append(shade)
+                faces[block << FACE_BITS | face] = numbers[key]
+    words = np.empty((len(pictures), TEXTURE_WORDS), np.uint32)
+    for first in range(0, len(pictures), _BATCH):
+        batch = slice(first, first + _BATCH)
+        words[batch] = mip_mapped(opaque(np.stack(pictures[batch])), np.array(shades[batch]))
+    return BlockAtlas(words.ravel(), faces)
+
+
+def _laid_faces(textures: Textures, block: int) -> list[Rgba]:
+    """The six faces of a block of the world, as the kernels read them."""
+    kind, properties = kind_of(block), properties_of(block)
+    faces = textures.block_faces(BLOCKS[kind].name, properties)
+    return laid_along_axes(turned_faces(faces, FAMILY_OF[kind].turned, properties))
+
+
+def opaque(pictures: Rgba) -> Picture:
+    """Fill the holes of faces, as every block of the world is opaque.
+
+    Args:
+        pictures: uint8 (n, 16, 16, 4), not multiplied by alpha.
+
+    Returns:
+        RGB (n, 16, 16, 3).
+    """
+    filled = pictures[..., :3].astype(np.float64)
+    with_holes = np.flatnonzero((pictures[..., 3] < 255).any((1, 2)))
+    colour, cover = filled[with_holes], pictures[with_holes][..., 3:] / 255.0
+    weight = np.maximum(cover.sum((1, 2), keepdims=True), 1e-9)
+    mean = (colour * cover).sum((1, 2), keepdims=True) / weight
+    filled[with_holes] = colour * cover + mean * BACKGROUND * (1 - cover)
+    return filled
+
+
+def laid_along_axes(faces: Sequence[Rgba]) -> list[Rgba]:
+    """Flip a block's faces so that their columns and rows run along the world's axes.
+
+    That is how kernels read them: columns eastwards or southwards, rows southwards or downwards.
+    The pictures given are upright for someone who looks at the face from outside, facing north
+    when looking up.
+    """
+    laid = list(faces)
+    for face in (FACE_EAST, FACE_NORTH):
+        laid[face] = laid[face][:, ::-1]
+    laid[FACE_BOTTOM] = laid[FACE_BOTTOM][::-1]
+    return laid
+
+
+# ------------------------------------------------------- how a block's pictures turn with its state
+
+_FRAMES = np.array(
+    [
+        [(1, 0, 0), (0, 0, -1), (0, -1, 0)],
+        [(-1, 0, 0), (0, 0, 1), (0, -1, 0)],
+        [(0, 1, 0), (1, 0, 0), (0, 0, 1)],
+        [(0, -1, 0), (1, 0, 0), (0, 0, -1)],
+        [(0, 0, 1), (1, 0, 0), (0, -1, 0)],
+        [(0, 0, -1), (-1, 0, 0), (0, -1, 0)],
+    ]
+)
+"""Of each face: where it faces, and where its picture's columns and rows lead (x, y, z)."""
+
+_TIP_NORTH = np.array([(1, 0, 0), (0, 0, 1), (0, -1, 0)])
+"""A quarter turn about x that tips the top to the north, and the south to the top."""
+_CLOCKWISE = np.array([(0, 0, -1), (0, 1, 0), (1, 0, 0)])
+"""A quarter turn about y, seen from above: from the south to the west, north and east."""
+
+_TURNS: dict[str, tuple[str, dict[str, tuple[int, int]]]] = {
+    "front": (
+        "facing",
+        {
+            **{"south": (0, 0), "west": (0, 1), "north": (0, 2), "east": (0, 3)},
+            **{"up": (1, 0), "down": (3, 0)},
+        },
+    ),
+    "top": (
+        "facing",
+        {
+            **{"up": (0, 0), "north": (1, 0), "east": (1, 1), "south": (1, 2), "west": (1, 3)},
+            **{"down": (2, 0)},
+        },
+    ),
+    "axis": ("axis", {"y": (0, 0), "z": (1, 0), "x": (1, 1)}),
+}
+"""By `Family.turned`: the property, and quarter turns about x, then about y, for each value.
+
+"front" turns the south face, where the pictures of fronts are, to the block's facing; "top" the
+upper face; "axis" lays the block along its axis.
+"""
+
+
+def turned_faces(faces: Sequence[Rgba], turned: str, properties: Mapping[str, str]) -> list[Rgba]:
+    """Turn a block's six pictures as its state says.
+
+    Args:
+        faces: Upright pictures, in the order of `texels`.
+        turned: `Family.turned`: "front", "top", "axis", or empty for a block that never turns.
+        properties: The block's.
+    """
+    if not turned:
+        return list(faces)
+    name, turns = _TURNS[turned]
+    tips, clockwise = turns[properties[name]]
+    matrix = np.linalg.matrix_power(_CLOCKWISE, clockwise) @ np.linalg.matrix_power(
+        _TIP_NORTH, tips
+    )
+    found = list(faces)
+    for picture, frame in zip(faces, _FRAMES, strict=True):
+        normal, right, _ = frame @ matrix.T
+        face = int(np.flatnonzero((_FRAMES[:, 0] == normal).all(1))[0])
+        _, columns, rows = _FRAMES[face]
+        # A picture whose columns now lead down has been turned clockwise by a quarter.
+        quarters = {(1, 0): 0, (0, 1): -1, (-1, 0): 2, (0, -1): 1}[right @ columns, right @ rows]
+        found[face] = np.rot90(picture, quarters)
+    return found

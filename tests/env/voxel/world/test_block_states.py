@@ -1,0 +1,110 @@
+"""Kinds and states in 16 bits: the numbers, the families' table, what blocks stop and bear."""
+
+import json
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rllib_minestudio.env.voxel.world.block_states import (
+    FAMILIES,
+    FAMILY_OF,
+    KIND_MASK,
+    MOST_STATES,
+    STATE_SHIFT,
+    BlockFilter,
+    bears,
+    block_of,
+    covers,
+    is_replaceable,
+    kind_of,
+    properties_of,
+    row_of,
+    states_of,
+    stops_bodies,
+    stops_light,
+    stops_sight,
+    turned_to,
+)
+from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, BLOCKS, Shape
+
+FACTS = Path(__file__).parents[5] / "shared" / "data" / "minecraft_1_16_5"
+ALL = [block for kind in range(len(BLOCKS)) for block in states_of(kind)]
+
+
+def test_every_combination_of_properties_has_a_number_of_its_own():
+    for kind, family in enumerate(FAMILY_OF):
+        found = set()
+        for values in product(*family.stored.values()):
+            properties = dict(zip(family.stored, values, strict=True))
+            block = block_of(kind, properties)
+            assert kind_of(block) == kind and properties_of(block) == properties
+            found.add(block)
+        assert found == set(states_of(kind)) and max(found) < 1 << 16
+        assert family.size <= MOST_STATES
+
+
+def test_a_kind_is_also_the_block_in_its_default_state():
+    assert AIR == 0
+    furnace = BLOCK_ID["furnace"]
+    assert properties_of(furnace) == {"facing": "north", "lit": "false"}
+    assert block_of(furnace, {}) == furnace
+    east = turned_to(furnace, facing="east")
+    assert east == furnace | 3 << STATE_SHIFT and east & KIND_MASK == furnace
+    assert turned_to(turned_to(east, lit="true"), facing="north", lit="false") == furnace
+
+
+def test_what_a_family_does_not_store_is_an_error():
+    with pytest.raises(KeyError, match="does not store shape"):
+        block_of(BLOCK_ID["oak_stairs"], {"shape": "straight"})
+    with pytest.raises(ValueError, match="up"):
+        block_of(BLOCK_ID["oak_stairs"], {"facing": "up"})
+
+
+def test_every_family_has_kinds_and_every_block_has_a_row_of_its_own():
+    assert set(FAMILIES) == {family for family in FAMILY_OF if family.name}
+    assert [row_of(block) for block in ALL] == list(range(len(ALL)))
+    np.testing.assert_array_equal(row_of(np.array(ALL, np.uint16)), range(len(ALL)))
+
+
+def test_predicates_by_kind_and_state():
+    slab = BLOCK_ID["oak_slab"]
+    assert stops_light(turned_to(slab, type="double"))
+    assert not stops_light(slab) and not stops_light(turned_to(slab, type="top"))
+    snow = BLOCK_ID["snow"]
+    assert is_replaceable(snow) and not is_replaceable(turned_to(snow, layers="2"))
+    for block in ALL:
+        something = kind_of(block) != AIR
+        asked = (stops_bodies(block), stops_sight(block), covers(block))
+        assert asked == (something,) * 3
+    assert is_replaceable(AIR) and not bears(AIR)
+    assert bears(BLOCK_ID["stone"]) and not bears(BLOCK_ID["tall_grass"])
+
+
+def test_a_filter_fits_the_states_with_the_given_properties():
+    kind = BLOCK_ID["oak_door"]
+    wanted = {"half": "upper", "open": "true"}
+    states = BlockFilter.of(kind, wanted).states
+    for block in states_of(kind):
+        fits = wanted.items() <= properties_of(block).items()
+        assert (states >> (block >> STATE_SHIFT) & 1) == fits
+    assert BlockFilter.of(kind, {}).states == (1 << FAMILY_OF[kind].size) - 1
+
+
+@pytest.mark.skipif(not FACTS.is_dir(), reason="the facts do not lie beside the repository")
+def test_properties_are_those_of_the_game():
+    facts = json.loads((FACTS / "block_states.json").read_text())
+    assert set(facts) == set(BLOCK_ID)
+    for name, fact in facts.items():
+        family = FAMILY_OF[BLOCK_ID[name]]
+        known = {**family.stored, **family.derived, **family.refused}
+        if BLOCKS[BLOCK_ID[name]].shape in (Shape.REFUSED, Shape.NONE):
+            assert not known, name
+            continue
+        assert {key: set(values) for key, values in known.items()} == {
+            key: set(values) for key, values in fact["properties"].items()
+        }, name
+        # Nothing is under water here.
+        defaults = {**fact["default"], **dict.fromkeys({"waterlogged"} & set(known), "false")}
+        assert {key: values[0] for key, values in known.items()} == defaults, name
