@@ -135,7 +135,8 @@ def test_every_state_can_be_put_and_looked_for(stage, data):
     value = data.draw(st.sampled_from(list(states_of(kind))))
     family = FAMILY_OF[kind]
     properties = family.properties(value >> 10)
-    words = [f"{key}={found}" for key, found in data.draw(st.permutations(list(properties.items())))]
+    pairs = data.draw(st.permutations(list(properties.items())))
+    words = [f"{key}={found}" for key, found in pairs]
     word = f"{BLOCKS[kind].name}[{','.join(words)}]"
     world = state(stage).world
     world.set_block(*CELL, AIR)

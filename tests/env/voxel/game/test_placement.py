@@ -46,6 +46,11 @@ def shown(value):
     return f"{BLOCKS[kind_of(value)].name}[{properties}]"
 
 
+def reader(world):
+    """How `placed_blocks` reads the blocks of a dictionary by place."""
+    return lambda *cell: world.get(cell, AIR)
+
+
 def beside(cell, side):
     return tuple(a + b for a, b in zip(cell, STEPS[side], strict=True))
 
@@ -64,7 +69,7 @@ def put(name, clicked="up", f="south", *, hit=(0.5, 0.5, 0.5), pitch=0.0, on="st
     point = list(hit)
     point[axis] = 1.0 if sum(STEPS[clicked]) > 0 else 0.0
     click = Click(wall, STEPS[clicked], tuple(point), YAWS[f], pitch)
-    return placed_blocks(BLOCK_ID[name], click, lambda *cell: world.get(cell, AIR))
+    return placed_blocks(BLOCK_ID[name], click, reader(world))
 
 
 def state_at(name, *args, cell=HERE, **keywords):
@@ -269,7 +274,7 @@ def test_a_second_slab_doubles_the_first():
     # In the place in front, too.
     click = Click((0, -1, 0), STEPS["up"], (0.5, 1.0, 0.5), 0.0, 0.0)
     world = {(0, -1, 0): block("stone"), HERE: top}
-    found = placed_blocks(BLOCK_ID["oak_slab"], click, lambda *cell: world.get(cell, AIR))
+    found = placed_blocks(BLOCK_ID["oak_slab"], click, reader(world))
     assert found == {HERE: block("oak_slab", type="double")}
     full = block("oak_slab", type="double")
     assert put("oak_slab", "up", on=full) == {HERE: block("oak_slab")}
@@ -280,7 +285,7 @@ def test_heaps_grow_and_thin_snow_and_grass_are_replaced():
     click = Click(below, STEPS["up"], (0.5, 1.0, 0.5), 0.0, 0.0)
     for layers in range(1, 8):
         world = {below: block("snow", layers=str(layers)), (0, -2, 0): block("dirt")}
-        found = placed_blocks(BLOCK_ID["snow"], click, lambda *cell: world.get(cell, AIR))
+        found = placed_blocks(BLOCK_ID["snow"], click, reader(world))
         assert found == {below: block("snow", layers=str(layers + 1))}
     assert put("snow", "up", on="oak_slab") == {}, "it needs a full floor"
     assert put("snow", "up", on=block("snow", layers="8")) == {HERE: block("snow")}
@@ -295,7 +300,7 @@ def test_signs_face_the_player_in_sixteen_directions_and_heads_look_along(yaw):
     def rotation(name):
         click = Click((0, -1, 0), STEPS["up"], (0.5, 1.0, 0.5), yaw, 30.0)
         world = {(0, -1, 0): block("stone")}
-        placed = placed_blocks(BLOCK_ID[name], click, lambda *cell: world.get(cell, AIR))
+        placed = placed_blocks(BLOCK_ID[name], click, reader(world))
         return int(properties_of(placed[HERE])["rotation"])
 
     towards, along = (yaw + 180) % 360 / 22.5, yaw % 360 / 22.5
