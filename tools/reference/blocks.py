@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rllib_minestudio.env.voxel.game.loot import TABLES, Entry
+from rllib_minestudio.env.voxel.game.use_and_drop import USES
 from rllib_minestudio.env.voxel.items.items import ITEMS
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS, UNBREAKABLE, Block, Shape
 from tools.reference.tables import table
@@ -31,6 +32,12 @@ enchantments, so nothing that needs silk touch drops. Where a table asks for the
 such as the age of a crop, it is that of a block just placed; a bed or a tall plant, two blocks in
 Minecraft, drops what both together do. Boxes drop without their contents.
 
+## What the use key does
+
+The use key does the first of these that applies:
+
+{uses}
+
 ## Every block
 """
 
@@ -52,10 +59,11 @@ def page() -> str:
         cube=counts[Shape.CUBE],
         stand_in=counts[Shape.STAND_IN],
         refused=counts[Shape.REFUSED],
+        uses="\n".join(f"1. *{use.stage.value}*: {use.sentence}" for use in USES.rows),
     )
     rows = [_row(block) for block in BLOCKS if block.shape is not Shape.NONE]
     header = ("Block", "Shape", "Hardness", "Tool", "Drops")
-    return introduction + "\n" + table(rows, header) + _ITEMS + "\n" + _uses()
+    return introduction + "\n" + table(rows, header) + _ITEMS + "\n" + _without_use()
 
 
 def _row(block: Block) -> tuple[str, ...]:
@@ -70,7 +78,9 @@ def _row(block: Block) -> tuple[str, ...]:
 def _drops(block: Block) -> str:
     if block.drop is not None:
         return "itself" if block.drop == block.name else _title(block.drop)
-    return "; ".join(", else ".join(map(_entry, pool)) for pool in TABLES.get(block.name, ()))
+    return "; ".join(
+        ", else ".join(map(_entry, pool.entries)) for pool in TABLES.get(block.name, ())
+    )
 
 
 def _entry(entry: Entry) -> str:
@@ -86,7 +96,7 @@ def _title(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _uses() -> str:
+def _without_use() -> str:
     items: dict[str, list[str]] = {}
     for item in ITEMS.values():
         if item.use:

@@ -21,7 +21,7 @@ wire protocol.
 
 from __future__ import annotations
 
-RULES = 2
+RULES = 3
 """Revision of the game's rules. Raise it with every change to what the same actions lead to:
 evaluations under different revisions are not compared."""
 

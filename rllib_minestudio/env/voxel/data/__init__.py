@@ -5,6 +5,8 @@ block_loot.json drops of the blocks that do not simply drop one item
 items.csv       every item, in the order of Minecraft's registry
 tools.csv       items that mine faster or hit harder than the hand
 foods.csv       items that can be eaten
+mobs.csv        the mobs that exist here: their bodies, goals and loot tables
+mob_loot.json   drops of all of Minecraft's mobs
 item_tags.json  groups of items that recipes name with a #
 
 Below the two readers are constants: names that commands use, and Minecraft's time.

@@ -1,15 +1,15 @@
-"""Kernels for animals (after Minecraft Java 1.16's goals), dropped items, hits, and their events.
+"""Kernels for the ticks of mobs and dropped items, for hits, and for their events.
 
-Animals wander, look around, flee and are pushed. They walk in straight lines instead of searching
-for paths; an animal that cannot get on gives up its goal.
+Mobs pursue the goals of `goals.py`, walk and are pushed. They walk in straight lines instead of
+searching for paths; a mob that cannot get on gives up its goal.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import int64
 from numpy.typing import NDArray
 
+from rllib_minestudio.env.voxel.entities.goals import NO_GOAL, begin_goal, pursue_goal
 from rllib_minestudio.env.voxel.entities.records import (
     DEATH_TICKS,
     HURT_TICKS,
@@ -17,98 +17,19 @@ from rllib_minestudio.env.voxel.entities.records import (
     MOB_CAPACITY,
     MOB_HALF,
     MOB_HEIGHT,
-    MOB_KINDS,
 )
 from rllib_minestudio.env.voxel.items.items import ITEMS
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.world import physics
 
-GOAL_NONE, GOAL_STROLL, GOAL_PANIC, GOAL_WATCH_PLAYER, GOAL_LOOK_ASIDE = range(5)
-"""Values of a mob's `goal`: what it is doing."""
-
 ACTIVE_RANGE = 72.0
 """Mobs farther from the player than this along x or z do not move: their land may be unloaded."""
 
-_STROLL_CHANCE = 1.0 / 120.0
-_STROLL_RANGE = 10.0
-_STROLL_TICKS = 200
-_PANIC_RANGE = 5.0
-_PANIC_GOAL_TICKS = 40
-_LOOK_CHANCE = 0.02
-_LOOK_RANGE = 6.0
-_ARRIVED = 0.5
-_LARGEST_TURN = np.pi / 2
-_GAZE_TURN = np.radians(10.0)
 _PUSH = 0.05
 _PUSH_ALL = 2.0
 """In Minecraft, each of two bodies pushes the other once per tick, so a pair is pushed twice."""
 _PLAYER_HALF = 0.3
 _PLAYER_HEIGHT = 1.8
-
-_SPEED = np.array([kind.speed for kind in MOB_KINDS])
-_PANIC_FACTOR = np.array([kind.panic_factor for kind in MOB_KINDS])
-
-
-@kernel()
-def _turn_towards(mob: np.void, yaw: float, limit: float) -> None:
-    turn = yaw - mob.yaw
-    turn -= 2.0 * np.pi * np.floor((turn + np.pi) / (2.0 * np.pi))
-    mob.yaw += min(max(turn, -limit), limit)
-
-
-@kernel()
-def _head_for(mob: np.void, goal: int, reach: float, ticks: int, rng: NDArray[np.uint64]) -> None:
-    mob.goal = goal
-    mob.goal_ticks = ticks
-    mob.goal_x = mob.position[0] + (physics.random(rng) * 2.0 - 1.0) * reach
-    mob.goal_z = mob.position[2] + (physics.random(rng) * 2.0 - 1.0) * reach
-
-
-@kernel()
-def _choose_goal(mob: np.void, player: np.void, rng: NDArray[np.uint64]) -> None:
-    """Start a goal if the mob has none; fleeing takes precedence over all others."""
-    if mob.panic_ticks > 0:
-        mob.panic_ticks -= 1
-        if mob.goal != GOAL_PANIC:
-            _head_for(mob, GOAL_PANIC, _PANIC_RANGE, _PANIC_GOAL_TICKS, rng)
-        return
-    if mob.goal == GOAL_STROLL or mob.goal == GOAL_PANIC:
-        return
-    if physics.random(rng) < _STROLL_CHANCE:
-        _head_for(mob, GOAL_STROLL, _STROLL_RANGE, _STROLL_TICKS, rng)
-    elif mob.goal == GOAL_NONE:
-        dice = physics.random(rng)
-        dx = player.position[0] - mob.position[0]
-        dz = player.position[2] - mob.position[2]
-        if dice < _LOOK_CHANCE and dx * dx + dz * dz < _LOOK_RANGE * _LOOK_RANGE:
-            mob.goal = GOAL_WATCH_PLAYER
-            mob.goal_ticks = 40 + int64(physics.random(rng) * 40.0)
-        elif dice > 1.0 - _LOOK_CHANCE:
-            _head_for(mob, GOAL_LOOK_ASIDE, _STROLL_RANGE, 20, rng)
-            mob.goal_ticks += int64(physics.random(rng) * 20.0)
-
-
-@kernel()
-def _pursue_goal(mob: np.void, player: np.void) -> float:
-    """Turn the mob towards its goal; return the speed it wants to walk at, 0 to stand still."""
-    if mob.goal == GOAL_NONE:
-        return 0.0
-    mob.goal_ticks -= 1
-    if mob.goal == GOAL_WATCH_PLAYER:
-        mob.goal_x = player.position[0]
-        mob.goal_z = player.position[2]
-    dx = mob.goal_x - mob.position[0]
-    dz = mob.goal_z - mob.position[2]
-    walking = mob.goal == GOAL_STROLL or mob.goal == GOAL_PANIC
-    arrived = walking and dx * dx + dz * dz < _ARRIVED * _ARRIVED
-    if mob.goal_ticks <= 0 or arrived:
-        mob.goal = GOAL_NONE
-        return 0.0
-    _turn_towards(mob, np.arctan2(-dx, dz), _LARGEST_TURN if walking else _GAZE_TURN)
-    if not walking:
-        return 0.0
-    factor = float(_PANIC_FACTOR[mob.kind]) if mob.goal == GOAL_PANIC else 1.0
-    return float(_SPEED[mob.kind]) * factor
 
 
 @kernel()
@@ -146,7 +67,7 @@ def _walk(blocks: NDArray[np.uint16], mob: np.void, speed: float) -> float:
         if _can_jump_over(blocks, mob):
             velocity[1] = physics.JUMP_SPEED
         else:
-            mob.goal = GOAL_NONE
+            mob.goal = NO_GOAL
     step = np.sqrt(moved_x * moved_x + moved_z * moved_z)
     mob.limb_amplitude += (min(step * 4.0, 1.0) - mob.limb_amplitude) * 0.4
     mob.limb_swing += mob.limb_amplitude * 0.6662
@@ -214,8 +135,10 @@ def _tick_mob(
     if mob.death_ticks > 0:
         mob.death_ticks += 1
     else:
-        _choose_goal(mob, player, rng)
-        speed = _pursue_goal(mob, player)
+        begin_goal(mob, player, rng)
+        if mob.panic_ticks > 0:
+            mob.panic_ticks -= 1
+        speed = pursue_goal(mob, player)
     damage = _walk(blocks, mob, speed)
     if mob.position[1] < physics.VOID:
         damage = max(damage, physics.VOID_DAMAGE)

@@ -7,10 +7,11 @@ of all mobs as a view (`mobs.health`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from rllib_minestudio.env.voxel.data import read_csv
 
 MOB_CAPACITY = 256
 """Most mobs at once."""
@@ -25,14 +26,6 @@ DEATH_TICKS = 20
 """Ticks between a mob's death and its disappearance, while it falls over."""
 
 
-class LootRange(NamedTuple):
-    """Loot of a mob: `low` to `high` (inclusive) of the item called `item`."""
-
-    item: str
-    low: int
-    high: int
-
-
 @dataclass(frozen=True)
 class MobKind:
     """One kind of mob, with the numbers of Minecraft Java 1.16.
@@ -43,8 +36,9 @@ class MobKind:
         height: Height of that box, in blocks.
         max_health: Health points at birth.
         speed: Movement speed attribute.
-        panic_factor: Factor on the speed while it flees.
-        drops: Loot at death.
+        goals: What it does, the most urgent first: names of `goals.GOAL_CODE`, each with its factor
+            on the speed, which is 0 for a goal that it pursues standing.
+        loot: Name of its table in `mob_loot.json`.
     """
 
     name: str
@@ -52,22 +46,27 @@ class MobKind:
     height: float
     max_health: float
     speed: float
-    panic_factor: float
-    drops: tuple[LootRange, ...]
+    goals: tuple[tuple[str, float], ...]
+    loot: str
 
 
-MOB_KINDS: tuple[MobKind, ...] = (
-    MobKind("cow", 0.9, 1.4, 10.0, 0.2, 2.0, (LootRange("beef", 1, 3), LootRange("leather", 0, 2))),
+def _goal(text: str) -> tuple[str, float]:
+    """Read "panic=2": a goal's name, and its factor on the speed."""
+    name, factor = text.split("=")
+    return name, float(factor)
+
+
+MOB_KINDS: tuple[MobKind, ...] = tuple(
     MobKind(
-        "sheep",
-        0.9,
-        1.3,
-        8.0,
-        0.23,
-        1.25,
-        (LootRange("white_wool", 1, 1), LootRange("mutton", 1, 2)),
-    ),
-    MobKind("pig", 0.9, 0.9, 10.0, 0.25, 1.25, (LootRange("porkchop", 1, 3),)),
+        name=row["mob"],
+        width=float(row["width"]),
+        height=float(row["height"]),
+        max_health=float(row["health"]),
+        speed=float(row["speed"]),
+        goals=tuple(map(_goal, row["goals"].split())),
+        loot=row["loot"],
+    )
+    for row in read_csv("mobs.csv")
 )
 """All kinds of mobs; `Mobs.kind` holds indices into this tuple."""
 
@@ -94,8 +93,9 @@ MOB_DTYPE = np.dtype(
         ("hurt_ticks", np.int32),  # counts down from HURT_TICKS
         ("death_ticks", np.int32),  # 0 while alive, then counts up to DEATH_TICKS
         ("panic_ticks", np.int32),  # ticks left of fleeing
-        ("goal", np.int32),  # one of the GOAL_ constants of mobs.py
+        ("goal", np.int32),  # one of the codes of goals.py
         ("goal_ticks", np.int32),  # ticks before the current goal is given up
+        ("follows_player", np.int32),  # whether the goal's place is wherever the player is
         ("on_ground", np.int32),
     ],
     align=True,

@@ -2,10 +2,12 @@
 
 game                   begin, tick
 survey                 questions that no observation answers; light, sky and biome at the player
-building               the use and drop keys
-screens                opening, operating and closing screens; contents of blocks; the player's view
+use_and_drop           the use key, as a table of what it does; the drop key
+placement              what becomes of a block item, where, and in which state
+screen_handling        opening, operating and closing screens; contents of blocks; the player's view
 event_handlers loot    effects of a tick's events
 spawning               beginning, teleporting, dying and reviving
+block_ticks            what is scheduled to happen to blocks
 falling                sand and gravel
 game_state             everything that a game consists of
 statistics             counters of what the player did

@@ -6,7 +6,6 @@ import numpy as np
 
 from rllib_minestudio.env.voxel.entities.mobs import (
     BLOCK_BROKEN,
-    DROP_DELAY,
     FOOD_EATEN,
     ITEM_TOUCHED,
     MOB_DIED,
@@ -16,9 +15,10 @@ from rllib_minestudio.env.voxel.entities.mobs import (
 )
 from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
 from rllib_minestudio.env.voxel.game.game_state import GameState
-from rllib_minestudio.env.voxel.game.loot import drop_loot
+from rllib_minestudio.env.voxel.game.loot import Circumstances, drop_loot, drop_mob_loot
 from rllib_minestudio.env.voxel.game.placement import other_half
 from rllib_minestudio.env.voxel.game.screen_handling import spill
+from rllib_minestudio.env.voxel.game.use_and_drop import use_up
 from rllib_minestudio.env.voxel.items.items import (
     EMPTY,
     FOOD,
@@ -74,10 +74,7 @@ def _die(state: GameState, kind: int, place: tuple[float, float, float], by_play
     if by_player:
         state.statistics.add("kill_entity", MOB_KINDS[kind].name)
         state.statistics.add("custom", "mob_kills")
-    for item, low, high in MOB_KINDS[kind].drops:
-        quantity = state.random_between(low, high)
-        if quantity:
-            state.scatter_item(ITEM_ID[item], quantity, place, DROP_DELAY)
+    drop_mob_loot(state, kind, place, Circumstances(by_player=by_player))
 
 
 def break_block(state: GameState, x: int, y: int, z: int) -> None:
@@ -114,19 +111,7 @@ def _eat(state: GameState) -> None:
         if effect.chance >= 1.0 or state.random() < effect.chance:
             give_effect(player, effect.name, effect.amplifier, effect.ticks)
     state.statistics.add("use_item", ITEMS[player.held_item].name)
-    player.inventory.take(player.selected)
-    if food.leaves:
-        _keep_rest(state, ITEM_ID[food.leaves])
-
-
-def _keep_rest(state: GameState, item: int) -> None:
-    """Put what a meal leaves into the hand if it is empty, else the inventory; drop it if full."""
-    player = state.player
-    if player.held_item == EMPTY:
-        player.inventory.set(player.selected, item, 1)
-    elif player.inventory.add(item, 1):
-        x, y, z = player.position.tolist()
-        state.scatter_item(item, 1, (x, y + 1.3, z), DROP_DELAY)
+    use_up(state, ITEM_ID[food.leaves] if food.leaves else EMPTY)
 
 
 def wear(state: GameState, uses: int) -> None:

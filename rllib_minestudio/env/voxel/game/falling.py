@@ -1,4 +1,4 @@
-"""Falling sand and gravel, after Minecraft Java 1.16.
+"""Falling sand and gravel, after Minecraft Java 1.16: a scheduled tick lets go of a block.
 
 A block that would land inside the player or a mob becomes an item there. Minecraft places the
 block, and the body inside suffocates or is pushed out; this engine implements neither.
@@ -7,69 +7,47 @@ block, and the body inside suffocates or is pushed out; this engine implements n
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
 from rllib_minestudio.env.voxel.entities.mobs import DROP_DELAY
 from rllib_minestudio.env.voxel.entities.records import FALLING_CAPACITY
+from rllib_minestudio.env.voxel.game.block_ticks import Place
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.game.use_and_drop import is_vacant
 from rllib_minestudio.env.voxel.world.block_states import bears, kind_of
 from rllib_minestudio.env.voxel.world.blocks import AIR, FALLS
 
+FALL = "fall"
+"""The kind of scheduled tick."""
 _DELAY = 2
-"""Ticks between the loss of the ground and the fall.
-
-A loss before this part of a tick (by mining, placing or a command) counts as one of the last tick.
-"""
+"""Ticks between the loss of the ground and the fall."""
 _GRAVITY = 0.04
 _DRAG = 0.98
 
 
-class Falling:
-    """The blocks of a game that fall or are about to."""
+def notice(state: GameState) -> None:
+    """Schedule the fall of the blocks that have lost their ground since the last tick's call."""
+    for place in state.world.unsupported:
+        state.block_ticks.schedule(FALL, place, _DELAY)
+    state.world.unsupported.clear()
 
-    def __init__(self) -> None:
-        self._due: dict[tuple[int, int, int], int] = {}
-        self._ticks = 0
 
-    def tick(self, state: GameState) -> None:
-        """Advance falling blocks by one tick."""
-        if not (state.world.unsupported or self._due or state.falling.count):
-            return
-        self._ticks += 1
-        self._schedule(state, _DELAY - 1)
-        self._let_go(state)
-        if state.falling.count:
-            _move(state)
-        self._schedule(state, _DELAY)
-
-    def _schedule(self, state: GameState, delay: int) -> None:
-        """Schedule blocks that lost their ground to fall in `delay` ticks."""
-        for cell in state.world.unsupported:
-            self._due.setdefault(cell, self._ticks + delay)
-        state.world.unsupported.clear()
-
-    def _let_go(self, state: GameState) -> None:
-        """Turn blocks that are due into falling ones, if they still have no ground."""
-        world, falling = state.world, state.falling
-        gone: dict[tuple[int, int, int], int] = {}
-        for cell, due in list(self._due.items()):
-            # `_due` is in the order in which blocks fall due.
-            if due > self._ticks or falling.count == FALLING_CAPACITY:
-                break
-            x, y, z = cell
-            if not world.is_loaded(x, z):
-                continue
-            del self._due[cell]
-            block = world.block_at(x, y, z)
-            if not FALLS[kind_of(block)] or bears(world.block_at(x, y - 1, z)):
-                continue
-            gone[cell] = AIR
-            row = falling.append()
-            row["position"] = (x + 0.5, y, z + 0.5)
-            row["block"] = block
-        world.set_blocks(gone)
+def let_go(state: GameState, places: Iterator[Place]) -> None:
+    """Turn blocks that still have no ground into falling ones, as many as there is room for."""
+    world, falling = state.world, state.falling
+    gone: dict[Place, int] = {}
+    while falling.count < FALLING_CAPACITY and (place := next(places, None)) is not None:
+        x, y, z = place
+        block = world.block_at(x, y, z)
+        if not FALLS[kind_of(block)] or bears(world.block_at(x, y - 1, z)):
+            continue
+        gone[place] = AIR
+        row = falling.append()
+        row["position"] = (x + 0.5, y, z + 0.5)
+        row["block"] = block
+    world.set_blocks(gone)
 
 
 def _resting_layer(state: GameState, x: int, z: int, y: float, target: float) -> int | None:
@@ -80,11 +58,11 @@ def _resting_layer(state: GameState, x: int, z: int, y: float, target: float) ->
     return None
 
 
-def _move(state: GameState) -> None:
+def move(state: GameState) -> None:
     """Move the falling blocks by one tick, and place those that land."""
     falling = state.falling
     kept = np.ones(falling.count, bool)
-    landed: dict[tuple[int, int, int], int] = {}
+    landed: dict[Place, int] = {}
     for row, record in enumerate(falling.records[: falling.count]):
         x, y, z = record["position"].tolist()
         if not state.world.is_loaded(x, z):

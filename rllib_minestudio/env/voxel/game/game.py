@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,9 @@ from rllib_minestudio.env.voxel.entities.mobs import (
     tick_items,
     tick_mobs,
 )
-from rllib_minestudio.env.voxel.game import screen_handling, spawning
+from rllib_minestudio.env.voxel.game import falling, screen_handling, spawning
+from rllib_minestudio.env.voxel.game.block_ticks import Place
 from rllib_minestudio.env.voxel.game.event_handlers import resolve
-from rllib_minestudio.env.voxel.game.falling import Falling
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.game.use_and_drop import drop_held_item, use_item
 from rllib_minestudio.env.voxel.player.locomotion import tick_player
@@ -34,6 +34,12 @@ from rllib_minestudio.env.voxel.player.player import (
 )
 from rllib_minestudio.env.voxel.world.worldgen import BIOMES
 
+BLOCK_TICKS: dict[str, Callable[[GameState, Iterator[Place]], None]] = {
+    falling.FALL: falling.let_go,
+}
+"""What happens at the scheduled ticks of blocks, by their kind. A handler takes the places in their
+order; those that it leaves are due again in the next tick."""
+
 
 class Game:
     """One game.
@@ -44,7 +50,6 @@ class Game:
 
     def __init__(self) -> None:
         self.state = GameState()
-        self._falling = Falling()
         self._events = np.zeros(EVENT_CAPACITY, EVENT_DTYPE)
         self._event_count = np.zeros(1, np.int64)
 
@@ -58,7 +63,6 @@ class Game:
         state = self.state
         state.reset(seed)
         screen_handling.prepare_inventory(state)
-        self._falling = Falling()
         x, z = 0, 0
         if biome is not None:
             x, z = spawning.find_biome(state, BIOMES.index(biome), x, z) or (x, z)
@@ -159,7 +163,11 @@ class Game:
         items.displaced = 0
         for index in range(int(self._event_count[0])):
             resolve(state, events[index])
-        self._falling.tick(state)
+        falling.notice(state)
+        for kind, places in state.block_ticks.advance(state.world):
+            BLOCK_TICKS[kind](state, places)
+        if state.falling.count:
+            falling.move(state)
         if state.block_entities:
             state.block_entities.tick(state.world)
         if state.screen is not None:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.entities.mobs import THROW_DELAY
 from rllib_minestudio.env.voxel.entities.records import MOB_KINDS, DroppedItems, FallingBlocks, Mobs
+from rllib_minestudio.env.voxel.game.block_ticks import BlockTicks
 from rllib_minestudio.env.voxel.game.statistics import Statistics
 from rllib_minestudio.env.voxel.items.inventory import ItemStack
 from rllib_minestudio.env.voxel.player.player import NO_SLOT, Player
@@ -50,6 +51,7 @@ class GameState:
         mobs: All mobs.
         items: All dropped items.
         falling: All falling blocks.
+        block_ticks: What is to happen to blocks, and when.
         statistics: Counters of what the player did.
         target: Target of the crosshair in the last tick, `TARGET_DTYPE` [1].
         daytime: Ticks since sunrise, 0 to 23999 (6000 is noon).
@@ -72,6 +74,7 @@ class GameState:
         self.mobs = Mobs()
         self.items = DroppedItems()
         self.falling = FallingBlocks()
+        self.block_ticks = BlockTicks()
         self.block_entities = BlockEntities()
         self.statistics = Statistics()
         self.target: NDArray[np.void] = np.zeros(1, TARGET_DTYPE)
@@ -87,6 +90,7 @@ class GameState:
         self.mobs.clear()
         self.items.clear()
         self.falling.clear()
+        self.block_ticks.clear()
         self.block_entities.clear()
         self.statistics.clear()
         self.target[0] = np.zeros((), TARGET_DTYPE)

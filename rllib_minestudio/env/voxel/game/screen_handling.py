@@ -9,7 +9,6 @@ from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.items.inventory import Inventory, ItemStack
 from rllib_minestudio.env.voxel.items.items import ITEMS
 from rllib_minestudio.env.voxel.player.player import ATTACK, NO_SLOT, SNEAK, USE
-from rllib_minestudio.env.voxel.player.raycast import BLOCK
 from rllib_minestudio.env.voxel.render.renderer import Renderer
 from rllib_minestudio.env.voxel.screens.crafting import SCREEN_BLOCKS, Furnace, Place
 from rllib_minestudio.env.voxel.screens.screen import Screen
@@ -62,28 +61,15 @@ def open_inventory(state: GameState) -> None:
     state.screen, state.next_screen = state.next_screen, None
 
 
-def use_block(state: GameState, sneaks: bool) -> bool:
-    """Use the block under the crosshair, if it is one that opens a screen.
-
-    A sneaking player with something in either hand uses that instead.
-
-    Returns:
-        Whether there was such a block, even if it is a chest that cannot open.
-    """
-    target, player = state.target[0], state.player
-    if target["kind"] != BLOCK:
-        return False
-    place = int(target["x"]), int(target["y"]), int(target["z"])
+def open_block(state: GameState, place: Place) -> None:
+    """Open the screen of the block at `place`, one of `SCREEN_BLOCKS`, unless its lid is shut."""
     block = state.world.kind_at(*place)
-    kind = SCREEN_BLOCKS.get(block)
-    if kind is None or (sneaks and not player.has_empty_hands):
-        return False
+    kind = SCREEN_BLOCKS[block]
     if kind == "chest" and not _can_lift_lid(state, place):
-        return True
+        return
     container = state.block_entities.at(place, block)
     state.screen = Screen(kind, _PlayerOwner(state), place, container)
     state.statistics.add("custom", _COUNTERS[kind])
-    return True
 
 
 def _can_lift_lid(state: GameState, place: Place) -> bool:

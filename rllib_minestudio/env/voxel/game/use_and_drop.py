@@ -1,7 +1,28 @@
-"""The use and drop keys: opening screens, placing blocks, throwing items."""
+"""The use and drop keys.
+
+What the use key does stands in a table, `USES`. A row says what is used, what that does, and when
+it is asked, in Minecraft's order:
+
+    MOB        a mob under the crosshair, with the item in hand
+    BLOCK      a block under the crosshair by itself, such as a chest; left out for a player who
+               sneaks with something in a hand
+    ON_BLOCK   the item in hand, on that block
+    ITEM       the item in hand, wherever the player looks
+
+The first row that does not pass ends the search. To add a use, write a function like those below,
+and a row with a sentence for the documentation. For a block that does something by itself, extend
+`blocks.OPENS_SCREEN`, too, so that food in hand is not eaten in its stead.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterator
+from enum import Enum
+from typing import NamedTuple
+
+import numpy as np
+
+from rllib_minestudio.env.voxel.entities.mobs import DROP_DELAY
 from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
 from rllib_minestudio.env.voxel.game import screen_handling
 from rllib_minestudio.env.voxel.game.game_state import GameState
@@ -14,19 +35,209 @@ from rllib_minestudio.env.voxel.player.player import (
     USE_DELAY,
     WIDTH,
 )
-from rllib_minestudio.env.voxel.player.raycast import BLOCK
+from rllib_minestudio.env.voxel.player.raycast import BLOCK, MOB
+from rllib_minestudio.env.voxel.screens.crafting import SCREEN_BLOCKS
 from rllib_minestudio.env.voxel.world.block_states import is_replaceable
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT
 
+# ------------------------------------------------------------------------------ a row of the table
 
-def _touches(position: list[float], half: float, height: float, cell: tuple[int, int, int]) -> bool:
-    """Whether a body with its feet at `position` overlaps a block's cell."""
-    x, y, z = position
-    return (
-        cell[0] - half < x < cell[0] + 1 + half
-        and cell[1] - height < y < cell[1] + 1
-        and cell[2] - half < z < cell[2] + 1 + half
+
+class Stage(Enum):
+    """When a row is asked, in this order; see above."""
+
+    MOB = "a mob under the crosshair"
+    BLOCK = "a block under the crosshair"
+    ON_BLOCK = "the item in hand, on a block"
+    ITEM = "the item in hand"
+
+
+class Outcome(Enum):
+    """What came of a use."""
+
+    PASSED = "nothing; the next row may act"
+    FAILED = "nothing, and nothing else is tried"
+    USED = "something, and the arm swings"
+    HELD = "something that the player's own tick does while the key is held"
+
+
+class Use(NamedTuple):
+    """A row of the table.
+
+    Attributes:
+        stage: When it is asked.
+        of: What it applies to: in `BLOCK` kinds of blocks; in `ON_BLOCK` and `ITEM` ids of items in
+            hand; in `MOB` pairs of an index in `MOB_KINDS` and an item id.
+        act: Does it. Receives the game, and the target of the crosshair, a `TARGET_DTYPE` record.
+        sentence: What it does, for the documentation.
+    """
+
+    stage: Stage
+    of: Collection[int] | Collection[tuple[int, int]]
+    act: Callable[[GameState, np.void], Outcome]
+    sentence: str
+
+
+class Uses:
+    """The rows of a table, by what they apply to.
+
+    Attributes:
+        rows: The rows.
+    """
+
+    def __init__(self, rows: tuple[Use, ...]) -> None:
+        self.rows = rows
+        self._found: dict[tuple[Stage, int | tuple[int, int]], Use] = {
+            (row.stage, thing): row for row in rows for thing in row.of
+        }
+
+    def use(self, state: GameState, sneaks: bool) -> Outcome:
+        """Use what the player looks at, or has in hand.
+
+        Args:
+            state: The game.
+            sneaks: Whether the sneak key was held in the last tick.
+        """
+        target = state.target[0]
+        for key in _asked(state, target, sneaks):
+            row = self._found.get(key)
+            if row is None:
+                continue
+            outcome = row.act(state, target)
+            if outcome is not Outcome.PASSED:
+                return outcome
+        return Outcome.PASSED
+
+
+def _asked(
+    state: GameState, target: np.void, sneaks: bool
+) -> Iterator[tuple[Stage, int | tuple[int, int]]]:
+    """Yield what is asked for, in Minecraft's order: the stage, and what is used in it."""
+    item = state.player.held_item
+    if target["kind"] == MOB:
+        mob = state.mobs.records[target["mob"]]
+        if not mob["death_ticks"]:
+            yield Stage.MOB, (int(mob["kind"]), item)
+    elif target["kind"] == BLOCK:
+        if not sneaks or state.player.has_empty_hands:
+            yield Stage.BLOCK, state.world.kind_at(*_place(target))
+        yield Stage.ON_BLOCK, item
+    yield Stage.ITEM, item
+
+
+def _place(target: np.void) -> tuple[int, int, int]:
+    return int(target["x"]), int(target["y"]), int(target["z"])
+
+
+# ------------------------------------------------------------------------------------ what rows do
+
+
+def _open_screen(state: GameState, target: np.void) -> Outcome:
+    screen_handling.open_block(state, _place(target))
+    return Outcome.USED
+
+
+def place_block(state: GameState, target: np.void) -> Outcome:
+    """Place the block in hand by the rules of `placement`, if there is room for all its parts."""
+    if not target["face"].any():  # the eyes are inside the block
+        return Outcome.FAILED
+    player = state.player
+    item = player.held_item
+    click = Click(
+        cell=_place(target),
+        face=tuple(target["face"].tolist()),
+        hit=tuple(target["hit"].tolist()),
+        yaw=player.yaw,
+        pitch=player.pitch,
     )
+    placed = placed_blocks(item, click, state.world.block_at)
+    if not placed or not all(_is_free(state, cell) for cell in placed):
+        return Outcome.FAILED
+    state.world.set_blocks(placed)
+    use_up(state)
+    state.statistics.add("use_item", ITEMS[item].name)
+    return Outcome.USED
+
+
+def _eat(state: GameState, target: np.void) -> Outcome:
+    """Leave it to `locomotion.begin_meal`, which eats while the key is held."""
+    return Outcome.HELD
+
+
+USES = Uses(
+    (
+        Use(
+            Stage.BLOCK,
+            SCREEN_BLOCKS,
+            _open_screen,
+            "A crafting table, a furnace or a chest opens its screen; a chest that has an opaque "
+            "cube on it stays shut.",
+        ),
+        Use(
+            Stage.ON_BLOCK,
+            tuple(filter(is_block_item, ITEMS)),
+            place_block,
+            "A block is placed against the face under the crosshair, if nobody is in the way and "
+            "it has the support that it needs.",
+        ),
+        Use(Stage.ITEM, FOOD, _eat, "Food is eaten while the key is held."),
+    )
+)
+"""What the use key does."""
+
+
+# -------------------------------------------------------------------------------------- the keys
+
+
+def use_item(state: GameState, sneaks: bool) -> None:
+    """Use what the player looks at, or has in hand; nothing while a block is being mined.
+
+    Args:
+        state: The game.
+        sneaks: Whether the sneak key was held in the last tick.
+    """
+    player = state.player
+    if player.records["is_mining"][0]:
+        return
+    outcome = USES.use(state, sneaks)
+    if outcome is Outcome.HELD:
+        return
+    player.records["use_delay"] = USE_DELAY
+    if outcome is Outcome.USED:
+        combat.swing(player.records[0])
+
+
+def drop_held_item(state: GameState) -> None:
+    """Throw one item of the stack in hand forward."""
+    player = state.player
+    stack = player.inventory.take(player.selected)
+    if stack.item == EMPTY:
+        return
+    state.throw_item(stack)
+    state.statistics.add("custom", "drop")
+    combat.swing(player.records[0])
+
+
+# ------------------------------------------------------------------------- what several rules need
+
+
+def use_up(state: GameState, leaves: int = EMPTY) -> None:
+    """Take one item from the hand.
+
+    Args:
+        state: The game.
+        leaves: Id of the item that is left of it: put into the hand if that is empty now, else into
+            the inventory, and dropped if that is full.
+    """
+    player = state.player
+    player.inventory.take(player.selected)
+    if leaves == EMPTY:
+        return
+    if player.held_item == EMPTY:
+        player.inventory.set(player.selected, leaves, 1)
+    elif player.inventory.add(leaves, 1):
+        x, y, z = player.position.tolist()
+        state.scatter_item(leaves, 1, (x, y + 1.3, z), DROP_DELAY)
 
 
 def is_vacant(state: GameState, cell: tuple[int, int, int]) -> bool:
@@ -50,49 +261,11 @@ def _is_free(state: GameState, cell: tuple[int, int, int]) -> bool:
     )
 
 
-def use_item(state: GameState, sneaks: bool) -> None:
-    """Open the screen of the block under the crosshair, or place the block in hand against it.
-
-    Nothing is used while a block is being mined. Food in hand is left to `locomotion.begin_meal`.
-
-    Args:
-        state: The game.
-        sneaks: Whether the sneak key was held in the last tick.
-    """
-    player, target = state.player, state.target[0]
-    item = player.held_item
-    if player.records["is_mining"][0]:
-        return
-    if screen_handling.use_block(state, sneaks):
-        player.records["use_delay"] = USE_DELAY
-        combat.swing(player.records[0])
-        return
-    if item in FOOD:
-        return
-    player.records["use_delay"] = USE_DELAY
-    if not is_block_item(item) or target["kind"] != BLOCK or not target["face"].any():
-        return
-    click = Click(
-        cell=(int(target["x"]), int(target["y"]), int(target["z"])),
-        face=tuple(target["face"].tolist()),
-        hit=tuple(target["hit"].tolist()),
-        yaw=player.yaw,
-        pitch=player.pitch,
+def _touches(position: list[float], half: float, height: float, cell: tuple[int, int, int]) -> bool:
+    """Whether a body with its feet at `position` overlaps a block's cell."""
+    x, y, z = position
+    return (
+        cell[0] - half < x < cell[0] + 1 + half
+        and cell[1] - height < y < cell[1] + 1
+        and cell[2] - half < z < cell[2] + 1 + half
     )
-    placed = placed_blocks(item, click, state.world.block_at)
-    if placed and all(_is_free(state, cell) for cell in placed):
-        state.world.set_blocks(placed)
-        player.inventory.take(player.selected)
-        state.statistics.add("use_item", ITEMS[item].name)
-        combat.swing(player.records[0])
-
-
-def drop_held_item(state: GameState) -> None:
-    """Throw one item of the stack in hand forward."""
-    player = state.player
-    stack = player.inventory.take(player.selected)
-    if stack.item == EMPTY:
-        return
-    state.throw_item(stack)
-    state.statistics.add("custom", "drop")
-    combat.swing(player.records[0])

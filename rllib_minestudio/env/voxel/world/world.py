@@ -42,8 +42,8 @@ class World:
         seed: The seed from which the terrain is made.
         changes: A counter that grows whenever blocks change or the seed does, by which others can
             tell that nothing has changed.
-        unsupported: Places (x, y, z) where a change left sand or gravel above air; `Falling` lets
-            them fall and empties the list.
+        unsupported: Places (x, y, z) where a change left sand or gravel above air; `falling.notice`
+            schedules their fall and empties the list.
     """
 
     def __init__(self) -> None:
@@ -162,6 +162,11 @@ class World:
             self._raise_ceiling(ys[1])
             self._land.refresh(xs, ys, zs)
         return changed
+
+    @property
+    def centre(self) -> Chunk | None:
+        """The chunk around which land is loaded, the player's; None before any is."""
+        return self._centre
 
     @property
     def num_edits(self) -> int:

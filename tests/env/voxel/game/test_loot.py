@@ -60,7 +60,7 @@ def may_drop(name):
     """Largest quantity of each item that a table yields."""
     largest = {}
     for pool in TABLES[name]:
-        for entry in pool:
+        for entry in pool.entries:
             most = entry.quantity[1] + entry.trials
             largest[entry.item] = max(most, largest.get(entry.item, 0))
     return largest

@@ -75,7 +75,7 @@ def test_what_can_be_placed():
 
 
 def test_every_name_in_a_table_is_one_of_minecrafts():
-    drops = {entry.item for pools in TABLES.values() for pool in pools for entry in pool}
+    drops = {entry.item for pools in TABLES.values() for pool in pools for entry in pool.entries}
     drops |= {block.drop for block in BLOCKS if block.drop}
     assert drops <= set(ITEM_ID) and set(TABLES) <= set(BLOCK_ID)
     assert not any(block(name).drop for name in TABLES)
@@ -201,7 +201,8 @@ def test_drops():
     for name, entries in unusual.items():
         given = {entry["name"] for entry in entries if without_silk_touch(entry)}
         pools = TABLES.get(name, ())
-        found = {entry.item for pool in pools for entry in pool} | {block(name).drop} - {None}
+        found = {entry.item for pool in pools for entry in pool.entries}
+        found |= {block(name).drop} - {None}
         assert found == given or (name in by_state and found < given), name
 
 
