@@ -227,7 +227,7 @@ class Renderer:
         render_terrain(
             world.blocks,
             world.box,
-            world.top,
+            world.shade,
             world.light,
             world.ceiling,
             *self._atlas,
