@@ -117,7 +117,7 @@ def check_shade(world: World) -> None:
     wide = _loaded_columns(world, 1)
     blocks = world.blocks.reshape(WINDOW, WINDOW, HEIGHT)[wide]
     top = world.top.reshape(WINDOW, WINDOW)[wide].astype(np.int64)
-    dimmed = LETS_LIGHT_PASS[blocks] & (np.arange(HEIGHT) <= top[..., None])
+    dimmed = ~stops_light(blocks) & (np.arange(HEIGHT) <= top[..., None])
     layers = np.where(dimmed.any(2), HEIGHT - dimmed[:, :, ::-1].argmax(2), 0)
     around = np.lib.stride_tricks.sliding_window_view(layers, (3, 3)).max((2, 3))
     kept = world.shade.reshape(WINDOW, WINDOW)[_loaded_columns(world)]
