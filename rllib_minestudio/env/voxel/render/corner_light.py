@@ -32,7 +32,6 @@ import numpy as np
 from numba import float32, int32, uint32
 
 from rllib_minestudio.env.voxel.render.camera import (
-    FULL_LIGHT,
     LEVELS,
     LIGHT,
     Bytes,
@@ -56,11 +55,9 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     LEVEL_ABOVE,
     LIGHT_B,
     LIGHT_G,
+    LIGHT_MAP,
     LIGHT_R,
     NEIGHBOUR,
-    NEXT_B,
-    NEXT_G,
-    NEXT_R,
     ONE,
     OPENNESS,
     POINT_X,
@@ -136,16 +133,22 @@ def key_faces(shade: Bytes, s: Floats, n: Ints) -> int:
 
 
 @render_kernel
-def bright_from(camera: Floats) -> int:
-    """The lowest level of light that is as bright as the full one, as are all levels above it."""
-    level = LEVELS - 1
-    for below in range(LEVELS - 2, -1, -1):
-        at = LIGHT + 3 * below
+def pack_light_map(camera: Floats, n: Ints) -> int:
+    """Write the light of each level as a word, `r | g << 8 | b << 16`: it has 8 bits a channel.
+
+    Returns:
+        The lowest level that is as bright as the full one, as are all levels above it.
+    """
+    bright = LEVELS - 1
+    for level in range(LEVELS - 1, -1, -1):
+        at, word = LIGHT + 3 * level, int32(0)
         for channel in range(3):
-            if camera[at + channel] != camera[FULL_LIGHT + channel]:
-                return level
-        level = below
-    return level
+            share = int32(camera[at + channel] * float32(255) + float32(0.5))
+            word |= int32(share << int32(8 * channel))
+        n[LIGHT_MAP + level] = word
+        if level == bright - 1 and word == n[LIGHT_MAP + LEVELS - 1]:
+            bright = level
+    return bright
 
 
 @render_kernel
@@ -156,7 +159,7 @@ def is_bright(bright: int, light: Bytes, n: Ints) -> bool:
     beside it, and the third is two steps away. If not, the tile's `KEY` becomes that of all faces.
 
     Args:
-        bright: See `bright_from`.
+        bright: See `pack_light_map`.
         light: uint8 (2**23,), level of sky light.
         n: Integer scratch, as `key_faces` leaves it.
     """
@@ -331,7 +334,7 @@ def spread_openness(s: Floats, n: Ints) -> None:
 
 
 @render_kernel
-def spread_light(camera: Floats, s: Floats, n: Ints) -> None:
+def spread_light(s: Floats, n: Ints) -> None:
     """Write the light on each hit, interpolated between corners, then between levels."""
     for i in range(LANES):
         axis, word = n[FACE + i] >> int32(1), n[KEY + i]
@@ -341,18 +344,24 @@ def spread_light(camera: Floats, s: Floats, n: Ints) -> None:
         c, d = float32((word >> int32(20)) & _LEVELS), float32((word >> int32(26)) & _LEVELS)
         level = _between(_between(a, b, one), _between(c, d, one), two) * float32(0.25)
         below = min(int32(level), int32(LEVELS - 2))
-        n[LEVEL + i] = int32(LIGHT) + int32(below * int32(3))
+        n[LEVEL + i] = below
         s[LEVEL_ABOVE + i] = level - float32(below)
     for i in range(LANES):
-        at = uint32(n[LEVEL + i])
-        s[LIGHT_R + i], s[NEXT_R + i] = camera[at], camera[at + uint32(3)]
-        s[LIGHT_G + i], s[NEXT_G + i] = camera[at + uint32(1)], camera[at + uint32(4)]
-        s[LIGHT_B + i], s[NEXT_B + i] = camera[at + uint32(2)], camera[at + uint32(5)]
+        below = uint32(n[LEVEL + i])
+        n[LEVEL + i] = n[LIGHT_MAP + below]
+        n[KEY + i] = n[LIGHT_MAP + below + uint32(1)]
     for i in range(LANES):
-        share = s[LEVEL_ABOVE + i]
-        s[LIGHT_R + i] = _between(s[LIGHT_R + i], s[NEXT_R + i], share)
-        s[LIGHT_G + i] = _between(s[LIGHT_G + i], s[NEXT_G + i], share)
-        s[LIGHT_B + i] = _between(s[LIGHT_B + i], s[NEXT_B + i], share)
+        share, low, high = s[LEVEL_ABOVE + i], n[LEVEL + i], n[KEY + i]
+        s[LIGHT_R + i] = _channel(low, high, int32(0), share)
+        s[LIGHT_G + i] = _channel(low, high, int32(8), share)
+        s[LIGHT_B + i] = _channel(low, high, int32(16), share)
+
+
+@render_kernel
+def _channel(low: int, high: int, bits: int, share: float) -> float:
+    """A channel of the light between two words of the light map, 0 to 1."""
+    one, other = float32((low >> bits) & int32(255)), float32((high >> bits) & int32(255))
+    return _between(one, other, share) * float32(1 / 255)
 
 
 @render_kernel
@@ -363,12 +372,13 @@ def open_all(s: Floats) -> None:
 
 
 @render_kernel
-def light_evenly(camera: Floats, quarters: int, s: Floats) -> None:
+def light_evenly(quarters: int, s: Floats, n: Ints) -> None:
     """Light all faces alike, by a level given in quarters."""
     below = min(quarters >> 2, LEVELS - 2)
-    at, share = LIGHT + 3 * below, float32(quarters - 4 * below) * float32(0.25)
-    r = _between(camera[at], camera[at + 3], share)
-    g = _between(camera[at + 1], camera[at + 4], share)
-    b = _between(camera[at + 2], camera[at + 5], share)
+    low, high = n[LIGHT_MAP + below], n[LIGHT_MAP + below + 1]
+    share = float32(quarters - 4 * below) * float32(0.25)
+    r = _channel(low, high, int32(0), share)
+    g = _channel(low, high, int32(8), share)
+    b = _channel(low, high, int32(16), share)
     for i in range(LANES):
         s[LIGHT_R + i], s[LIGHT_G + i], s[LIGHT_B + i] = r, g, b

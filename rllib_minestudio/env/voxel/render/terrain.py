@@ -26,7 +26,6 @@ from rllib_minestudio.env.voxel.render.corner_light import (
     MIXED,
     SHADED,
     add_levels,
-    bright_from,
     count_cubes,
     find_neighbours,
     is_bright,
@@ -34,6 +33,7 @@ from rllib_minestudio.env.voxel.render.corner_light import (
     light_evenly,
     list_faces,
     open_all,
+    pack_light_map,
     spread_light,
     spread_openness,
 )
@@ -166,7 +166,7 @@ def render_terrain(
     """
     roof = float32(ceiling)
     around_eye = field_around_eye(box, camera, roof, column_x, column_z)
-    bright = bright_from(camera)
+    bright = pack_light_map(camera, n)
     # What the scratch already holds for all rays.
     is_open, level_before = False, MIXED
     for tile_y in range(0, height, TILE):
@@ -192,18 +192,18 @@ def render_terrain(
                 if found & SHADED and is_bright(bright, light, n):
                     found &= BESIDE
                 if found:
-                    faces = list_faces(n)
-                    find_neighbours(faces, n)
-                    count_cubes(faces, box, n)
+                    listed = list_faces(n)
+                    find_neighbours(listed, n)
+                    count_cubes(listed, box, n)
                     if found & SHADED:
-                        level = add_levels(faces, light, n)
+                        level = add_levels(listed, light, n)
                     spread_openness(s, n)
                 elif not is_open:
                     open_all(s)
                 if level == MIXED:
-                    spread_light(camera, s, n)
+                    spread_light(s, n)
                 elif level != level_before:
-                    light_evenly(camera, level, s)
+                    light_evenly(level, s, n)
                 is_open, level_before = found == 0, level
                 shade_hits(camera, atlas, s, n)
             _store(tile_x, tile_y, width, height, s, n, frame, depth)

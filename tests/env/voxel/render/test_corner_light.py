@@ -158,7 +158,8 @@ def rays_of(renderer: Renderer) -> np.ndarray:
 
 def in_white(renderer: Renderer, monkeypatch: pytest.MonkeyPatch) -> Renderer:
     """Let all blocks be white on all sides, and leave out hand and display."""
-    renderer._atlas = np.full_like(renderer._atlas, 0xFFFFFF)
+    white = np.full_like(renderer._atlas.textures, 0xFFFFFF)
+    renderer._atlas = renderer._atlas._replace(textures=white)
     monkeypatch.setattr(renderer._overlays, "draw", lambda *arguments: None)
     return renderer
 
@@ -184,20 +185,25 @@ def crowd(stage: Stage, seed: int, roofed: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seed", "roofed", "daytime", "yaw", "pitch"),
-    [(1, False, NOON, 30, 25), (2, True, MIDNIGHT, 160, 10), (3, True, NOON, -100, -30)],
+    ("seed", "roofed", "daytime", "gamma", "yaw", "pitch"),
+    [
+        (1, False, NOON, 0.5, 30, 25),
+        (2, True, MIDNIGHT, 0.5, 160, 10),
+        (3, True, NOON, 0.5, -100, -30),
+        (4, True, NOON, 2.0, 20, 5),  # the light map is even from level 8 up
+    ],
 )
 def test_frames_are_lit_as_a_reference_lights_each_pixel(
-    seed: int, roofed: bool, daytime: int, yaw: float, pitch: float,
+    seed: int, roofed: bool, daytime: int, gamma: float, yaw: float, pitch: float,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     stage = Stage(*((0, 0) if seed == 1 else (250, -130)))  # the latter across the window's border
     crowd(stage, seed, roofed)
-    renderer = in_white(Renderer((56, 40), gamma=0.5), monkeypatch)
+    renderer = in_white(Renderer((56, 40), gamma=gamma), monkeypatch)
     stage.stand(yaw, pitch)
     frame = stage.draw(renderer, daytime).reshape(-1, 3).astype(int)
     eye = stage.player.position + np.array([0.0, stage.player.eye_height, 0.0])
-    lights = light_map(sun_angle(daytime), 0.5).astype(float)
+    lights = light_map(sun_angle(daytime), gamma).astype(float)
     near = [
         (index, ray, float(depth))
         for index, (ray, depth) in enumerate(zip(rays_of(renderer), renderer.depth, strict=True))
