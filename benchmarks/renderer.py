@@ -10,6 +10,7 @@ of the thread that draws, medians over all frames. Without `--before`, only this
 | forest | the same between trees |
 | night | the forest at midnight |
 | underground | the player walks and looks around in unlit tunnels |
+| inventory | the cursor wanders over the open inventory, whose hotbar is full |
 | mining | the player strikes a wall of obsidian, at which it looks |
 | looking | the same wall, without striking it or marking what is aimed at |
 
@@ -34,7 +35,7 @@ from statistics import median
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-SCENES = ("plains", "forest", "night", "underground", "mining", "looking")
+SCENES = ("plains", "forest", "night", "underground", "inventory", "mining", "looking")
 SIZES = (64, 128)
 SEED, COWS, ENGINES, BLOCK = 7, 10, 4, 20
 BOUNDS = dict.fromkeys(("plains", "forest", "night", "underground"), 1.25)
@@ -64,6 +65,10 @@ def new_engine(scene: str, size: int) -> Any:
             engine.execute(f"/fill ~{x} ~ ~-15 ~{x + 1} ~2 ~15 air")
             engine.execute(f"/fill ~-15 ~ ~{x} ~15 ~2 ~{x + 1} air")
         engine.execute("/fill ~-1 ~ ~-1 ~1 ~2 ~1 air")
+    if scene == "inventory":
+        for item in ("stone", "dirt", "apple", "stick", "coal", "bow", "oak_log", "iron_axe"):
+            engine.execute(f"/give @p {item}")
+        engine.tick({"inventory": 1})
     if scene in ("mining", "looking"):
         engine.execute("/fill ~-6 ~-1 ~3 ~6 ~6 ~3 obsidian")
         engine.execute("/fill ~-6 ~ ~-2 ~6 ~6 ~2 air")
@@ -77,6 +82,9 @@ def action_at(scene: str, step: int) -> dict[str, Any]:
     """What the player does in a step of a scene."""
     if scene in ("mining", "looking"):
         return {"attack": int(scene == "mining")}
+    if scene == "inventory":  # 18 pixels of the window, along the hotbar and over the figure
+        turn = 2.7 if step // 8 % 2 == 0 else -2.7
+        return {"camera": (10.0 if step == 0 else -turn / 2, turn)}
     walk = {"forward": int(step % 40 < 25), "jump": int(step % 23 == 0)}
     return {**walk, "camera": (2 * math.cos(step / 9), 6.0 * math.sin(step / 40))}
 

@@ -15,8 +15,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import float32, int64, uint8
-from numpy.typing import NDArray
+from numba import float32, int32, int64, uint8, uint32
 
 from rllib_minestudio.env.voxel.render.camera import Floats, Ints, render_kernel
 from rllib_minestudio.env.voxel.render.window import Rect, Rgba
@@ -51,7 +50,6 @@ _BODY = (
     _Part((-4, 12, -2), (4, 12, 4), (0, 16)),
     _Part((0, 12, -2), (4, 12, 4), (16, 48)),
 )
-_PARTS = (_HEAD, *_BODY)
 # Of each side: outward direction, the corner where its part of the skin begins and the directions
 # of the skin's columns and rows (in units of the box), that part's place (depths and widths from
 # the left, depths from the top), and brightness. The right hand is at low x.
@@ -63,6 +61,8 @@ _SIDES = (
     ((0, -1, 0), (0, 0, 0), (1, 0, 0), (0, 0, 1), ((1, 0), 0), 1.0),  # top
     ((0, 1, 0), (0, 1, 0), (1, 0, 0), (0, 0, 1), ((1, 1), 0), 0.6),  # bottom
 )
+HEAD_SIDES = len(_SIDES)
+SIDE_SIZE = 13
 
 
 def figure_angles(x: float, y: float) -> tuple[float, float]:
@@ -78,37 +78,61 @@ def figure_angles(x: float, y: float) -> tuple[float, float]:
     return turn, math.atan((FEET[1] - EYES_UP - y) / DISTANCE) * LEAN
 
 
-def _turned(degrees: float) -> NDArray[np.float64]:
-    """Rotation that turns what faces the viewer to the viewer's left."""
+@render_kernel
+def _turned(x: float, y: float, z: float, degrees: float) -> tuple[float, float, float]:
+    """Turn a vector about the vertical, so that what faces the viewer faces the viewer's left."""
     sin, cos = math.sin(math.radians(degrees)), math.cos(math.radians(degrees))
-    return np.array([[cos, 0, -sin], [0, 1, 0], [sin, 0, cos]])
+    return x * cos - z * sin, y, x * sin + z * cos
 
 
-def _leaned(degrees: float) -> NDArray[np.float64]:
-    """Rotation that makes what faces the viewer look up."""
+@render_kernel
+def _leaned(x: float, y: float, z: float, degrees: float) -> tuple[float, float, float]:
+    """Tilt a vector, so that what faces the viewer looks up."""
     sin, cos = math.sin(math.radians(degrees)), math.cos(math.radians(degrees))
-    return np.array([[1, 0, 0], [0, cos, -sin], [0, sin, cos]])
+    return x, y * cos - z * sin, y * sin + z * cos
+
+
+@render_kernel
+def _posed(
+    x: float, y: float, z: float, is_head: bool, turn: float, lean: float
+) -> tuple[float, float, float]:
+    """Bring a direction from the model's space, in which it faces the viewer, to the window's."""
+    if is_head:
+        x, y, z = _leaned(x, y, z, lean)
+        x, y, z = _turned(x, y, z, turn)
+    x, y, z = _turned(x, y, z, turn)
+    x, y, z = _leaned(x, y, z, lean)
+    return float32(x * PER_PIXEL), float32(y * PER_PIXEL), float32(z * PER_PIXEL)
 
 
 @render_kernel
 def _draw_sides(
-    sides: Floats, patches: Ints, shades: Floats, skin: Rgba, picture: Rgba, nearness: Floats
-) -> None:
-    """Draw parallelograms that parts of a skin lie on; the nearest to the viewer shows.
+    sides: Floats, patches: Ints, skin: Rgba, turn: float, lean: float,
+    picture: Rgba, nearness: Floats,
+) -> None:  # fmt: skip
+    """Draw the sides of the boxes that face the viewer; the nearest shows.
 
     Args:
-        sides: float32 (n, 9): first corner, direction of the columns and of the rows.
-        patches: int32 (n, 4): column, row, width and height of the part of the skin.
-        shades: float32 (n,), factor on the colours.
+        sides: float32 (n, SIDE_SIZE), see `Figure`; those of the head come first.
+        patches: int32 (n, 4): column, row, width and height of each side's part of the skin.
         skin: uint8 (64, 64, 4).
-        picture: uint8 (h, w, 4), drawn into.
-        nearness: float32 (h, w), updated.
+        turn: See `figure_angles`.
+        lean: See `figure_angles`.
+        picture: uint8 (h, w, 4), overwritten.
+        nearness: float32 (h, w), working memory.
     """
     height, width = picture.shape[0], picture.shape[1]
-    for side in range(len(sides)):
-        x, y, z = sides[side, 0], sides[side, 1], sides[side, 2]
-        ux, uy, uz = sides[side, 3], sides[side, 4], sides[side, 5]
-        vx, vy, vz = sides[side, 6], sides[side, 7], sides[side, 8]
+    picture[:] = uint8(0)
+    nearness[:] = float32(-1e9)
+    neck_x, neck_y, neck_z = _posed(0.0, -NECK_UP, 0.0, False, turn, lean)
+    for number in range(len(sides)):
+        side, patch, is_head = sides[number], patches[number], number < HEAD_SIDES
+        if _posed(side[9], side[10], side[11], is_head, turn, lean)[2] <= 0:
+            continue  # looks away
+        x, y, z = _posed(side[0], side[1], side[2], is_head, turn, lean)
+        x, y, z = x + neck_x + float32(FEET[0]), y + neck_y + float32(FEET[1]), z + neck_z
+        ux, uy, uz = _posed(side[3], side[4], side[5], is_head, turn, lean)
+        vx, vy, vz = _posed(side[6], side[7], side[8], is_head, turn, lean)
         area = ux * vy - uy * vx
         if abs(area) < float32(1e-3):
             continue
@@ -122,38 +146,41 @@ def _draw_sides(
                 dx, dy = float32(column) + float32(0.5) - x, float32(row) + float32(0.5) - y
                 u, v = (dx * vy - dy * vx) * per, (dy * ux - dx * uy) * per
                 near = z + u * uz + v * vz
-                if not (0 <= u < 1 and 0 <= v < 1) or near <= nearness[row, column]:
+                if min(u, v) < 0 or max(u, v) >= 1 or near <= nearness[row, column]:
                     continue
-                at_x = patches[side, 0] + int64(u * float32(patches[side, 2]))
-                at_y = patches[side, 1] + int64(v * float32(patches[side, 3]))
+                at_x = uint32(patch[0] + int32(u * float32(patch[2])))
+                at_y = uint32(patch[1] + int32(v * float32(patch[3])))
                 if skin[at_y, at_x, 3] < 128:
                     continue
                 nearness[row, column] = near
                 for channel in range(3):
-                    shaded = float32(skin[at_y, at_x, channel]) * shades[side]
+                    shaded = float32(skin[at_y, at_x, channel]) * side[12]
                     picture[row, column, channel] = uint8(shaded + float32(0.5))
                 picture[row, column, 3] = uint8(255)
 
 
 class Figure:
-    """The player's figure in one skin."""
+    """The player's figure in one skin.
+
+    Its sides are rows of SIDE_SIZE numbers, in pixels of the model from the neck: the corner where
+    the side's part of the skin begins, the directions of the skin's columns and rows, the outward
+    direction, and the side's brightness.
+    """
 
     def __init__(self, skin: Rgba) -> None:
         """Cut up a skin, uint8 (64, 64, 4)."""
         self._skin = np.ascontiguousarray(skin)
-        sides, outward, patches, shades = [], [], [], []
-        for part in _PARTS:
+        sides, patches = [], []
+        for part in (_HEAD, *_BODY):
             size = np.array(part.size)
             width, _, depth = part.size
-            for direction, corner, across, down, (column, row), shade in _SIDES:
-                sides.append((part.low + corner * size, across * size, down * size))
-                outward.append(direction)
+            for outward, corner, across, down, (column, row), shade in _SIDES:
+                place = part.low + corner * size
+                sides.append((*place, *across * size, *down * size, *outward, shade))
                 lengths = abs(np.array(across)) @ size, abs(np.array(down)) @ size
                 left = part.skin[0] + column[0] * depth + column[1] * width
                 patches.append((left, part.skin[1] + row * depth, *lengths))
-                shades.append(shade)
-        self._sides, self._outward = np.array(sides, float), np.array(outward, float)
-        self._patches, self._shades = np.array(patches, np.int32), np.array(shades, np.float32)
+        self._sides, self._patches = np.array(sides, np.float32), np.array(patches, np.int32)
         self._picture = np.zeros((FIGURE_AREA.height, FIGURE_AREA.width, 4), np.uint8)
         self._nearness = np.zeros(self._picture.shape[:2], np.float32)
 
@@ -167,26 +194,6 @@ class Figure:
         Returns:
             uint8 (h, w, 4), not multiplied by alpha; valid until the next call.
         """
-        turn, lean = figure_angles(x, y)
-        body = _leaned(lean) @ _turned(turn)
-        head = body @ _turned(turn) @ _leaned(lean)
-        count = len(_SIDES)
-        sides, outward = self._sides.copy(), self._outward.copy()
-        sides[:count], outward[:count] = sides[:count] @ head.T, outward[:count] @ head.T
-        sides[count:], outward[count:] = sides[count:] @ body.T, outward[count:] @ body.T
-        neck = body @ (0, -NECK_UP, 0)
-        sides[:, 0] += neck
-        sides *= PER_PIXEL
-        sides[:, 0, :2] += FEET
-        shown = outward[:, 2] > 0
-        self._picture[...] = 0
-        self._nearness[...] = -np.inf
-        _draw_sides(
-            np.ascontiguousarray(sides[shown].reshape(-1, 9), np.float32),
-            self._patches[shown],
-            self._shades[shown],
-            self._skin,
-            self._picture,
-            self._nearness,
-        )
+        angles = figure_angles(x, y)
+        _draw_sides(self._sides, self._patches, self._skin, *angles, self._picture, self._nearness)
         return self._picture
