@@ -1,4 +1,4 @@
-"""Paints the font: a sheet of 16 x 16 cells, by code, with the letters that screens show."""
+"""Paints the font: a sheet of 16 x 16 cells, by code, with the letters of its text."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """What the engine keeps to be fast, against a rebuild from what it is kept of.
 
-The blocks of the loaded chunks follow from the seed and the edits; tops, layer radius, box field
-and light from the blocks; the numbers in the player's record from the item in hand and the effects;
-the description of the inventory from its slots.
+The blocks of the loaded chunks follow from the seed and the edits; tops, layer radius, box field,
+light and shade from the blocks; the numbers in the player's record from the item in hand and the
+effects; the description of the inventory from its slots.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ def check_world(world: World) -> None:
     check_tops(world)
     check_box_field(world)
     check_light(world)
+    check_shade(world)
 
 
 def check_blocks(world: World) -> None:
@@ -109,6 +110,18 @@ def check_light(world: World) -> None:
     inner = light[FULL:-FULL, FULL:-FULL, : HEIGHT - low]
     assert np.array_equal(kept[:, :, low:high], inner), "light"
     assert not kept[:, :, :low].any() and (kept[:, :, high:] == FULL).all(), "light far up or down"
+
+
+def check_shade(world: World) -> None:
+    """The shade of the loaded columns follows from the blocks of each and of those around it."""
+    wide = _loaded_columns(world, 1)
+    blocks = world.blocks.reshape(WINDOW, WINDOW, HEIGHT)[wide]
+    top = world.top.reshape(WINDOW, WINDOW)[wide].astype(np.int64)
+    dimmed = ~stops_light(blocks) & (np.arange(HEIGHT) <= top[..., None])
+    layers = np.where(dimmed.any(2), HEIGHT - dimmed[:, :, ::-1].argmax(2), 0)
+    around = np.lib.stride_tricks.sliding_window_view(layers, (3, 3)).max((2, 3))
+    kept = world.shade.reshape(WINDOW, WINDOW)[_loaded_columns(world)]
+    assert np.array_equal(kept, around), "shade"
 
 
 def _loaded_columns(world: World, margin: int = 0) -> tuple[np.ndarray, ...]:

@@ -96,6 +96,7 @@ class Game:
         else:
             keys, pressed = self._play_world(keys, pressed, slot)
         self._simulate(keys, pressed, pitch, yaw)
+        state.tick_name()
         if state.player.effects:
             tick_effects(state.player)
         if state.rules["doDaylightCycle"] == "true":

@@ -12,6 +12,7 @@ from rllib_minestudio.env.voxel.entities.records import MOB_KINDS, DroppedItems,
 from rllib_minestudio.env.voxel.game.block_ticks import BlockTicks
 from rllib_minestudio.env.voxel.game.statistics import Statistics
 from rllib_minestudio.env.voxel.items.inventory import ItemStack
+from rllib_minestudio.env.voxel.items.items import EMPTY
 from rllib_minestudio.env.voxel.player.player import NO_SLOT, Player
 from rllib_minestudio.env.voxel.player.raycast import TARGET_DTYPE, look_direction
 from rllib_minestudio.env.voxel.screens.crafting import BlockEntities
@@ -26,6 +27,9 @@ GAME_RULES: dict[str, str] = {"doDaylightCycle": "true", "keepInventory": "false
 MOST_LIFTS = HEIGHT + 2
 """Most blocks by which a mob that is summoned inside blocks is lifted: from a body's height below
 the world, the lowest place where a block can be in the way, to above the highest block."""
+
+NAME_TICKS = 40
+"""How long the display shows the name of an item that has come to hand."""
 
 THROW_SPEED = 0.3
 """Speed of an item that the player throws, in blocks per tick."""
@@ -65,6 +69,8 @@ class GameState:
         held_slot: The hotbar key held in the last tick, or `NO_SLOT`.
         dead_keys: Bits of the keys held since a screen closed, which act only after a release.
         player_dead: Whether the player died during a tick.
+        named_item: The item in hand in the last tick, whose name the display may show.
+        name_ticks: Ticks for which it still shows that name.
         rng: State of the only source of randomness, uint64 [1].
     """
 
@@ -103,6 +109,16 @@ class GameState:
         self.player_dead = False
         self.held_keys = self.dead_keys = 0
         self.held_slot = NO_SLOT
+        self.named_item, self.name_ticks = EMPTY, 0
+
+    def tick_name(self) -> None:
+        """Begin or go on showing the name of the item in hand: anew when it is another one."""
+        item = self.player.held_item
+        if item == self.named_item:
+            self.name_ticks = max(self.name_ticks - 1, 0)
+        else:
+            self.named_item = item
+            self.name_ticks = 0 if item == EMPTY else NAME_TICKS
 
     def random(self) -> float:
         """Return the next random number in [0, 1)."""

@@ -183,4 +183,5 @@ def draw_view(
         out,
         state.falling,
         None if state.screen is None else state.screen.view(),
+        state.name_ticks,
     )

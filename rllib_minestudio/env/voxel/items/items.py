@@ -1,7 +1,7 @@
 """Item types of the embedded engine: blocks, tools, food and all other items of Minecraft 1.16.5.
 
-They are read from `data/items.csv` and `data/tools.csv`. A block's item has the block's id; all
-other items have ids from `FIRST_PLAIN_ITEM` on.
+They are read from `data/items.csv`, `data/tools.csv` and `data/item_names.csv`. A block's item has
+the block's id; all other items have ids from `FIRST_PLAIN_ITEM` on.
 """
 
 from __future__ import annotations
@@ -189,6 +189,8 @@ class Item:
         use: What can be done with it in Minecraft but not here, as a participle ("placed"); empty
             for nothing.
         stands_in: Whether it is placed as a full cube here but not in Minecraft.
+        title: What the game's display calls it, in English.
+        rarity: "common", "uncommon", "rare" or "epic", which gives the title its colour.
     """
 
     name: str
@@ -203,6 +205,8 @@ class Item:
     attack_wear: int = 0
     use: str = ""
     stands_in: bool = False
+    title: str = ""
+    rarity: str = "common"
 
     @property
     def lacking(self) -> str:
@@ -216,12 +220,23 @@ _SAME_NAME_ONLY = ("wheat",)
 """Items that are not the block of the same name, which is the crop."""
 
 
+_SMALL_WORDS = frozenset(("a", "of", "on", "the"))
+
+
+def _title(name: str) -> str:
+    """The title of most items: "Lily of the Valley" for "lily_of_the_valley"."""
+    first, *others = name.split("_")
+    words = [word if word in _SMALL_WORDS else word.capitalize() for word in others]
+    return " ".join([first.capitalize(), *words])
+
+
 def _read_items() -> dict[int, Item]:
     tools = {row["item"]: row for row in read_csv("tools.csv")}
+    names = {row["item"]: row for row in read_csv("item_names.csv")}
     items: dict[int, Item] = {}
     for row in read_csv("items.csv"):
         name = row["item"]
-        tool = tools.get(name)
+        tool, named = tools.get(name), names.get(name, {})
         block = None if name in _SAME_NAME_ONLY else BLOCK_ID.get(name)
         identity = FIRST_PLAIN_ITEM + len(items) if block is None else block
         items[identity] = Item(
@@ -230,6 +245,8 @@ def _read_items() -> dict[int, Item]:
             durability=int(row["durability"] or 0),
             use=row["use"],
             stands_in=block is not None and BLOCKS[block].shape is Shape.STAND_IN,
+            title=named.get("name") or _title(name),
+            rarity=named.get("rarity") or "common",
             **(_of_tool(tool) if tool else {}),
         )
     return items

@@ -28,7 +28,6 @@ HORIZON, ZENITH = 16, 19  # RGB of the sky at and above the horizon, 0..255
 FOG_START, FOG_SCALE = 22, 23  # fog = (distance / view - start) * scale, clipped to 0..1
 LIGHT = 24  # RGB factors of each level of sky light, from 0 up
 LEVELS = 16  # of sky light
-FULL_LIGHT = LIGHT + 3 * (LEVELS - 1)  # RGB factors under the open sky
 CAMERA_SIZE = LIGHT + 3 * LEVELS
 
 # Terrain fades into the horizon over the last part of the view distance (from 0.75 in Minecraft

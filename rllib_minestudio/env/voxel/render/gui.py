@@ -21,6 +21,14 @@ from numpy.typing import NDArray
 from rllib_minestudio.env.voxel.items.inventory import HOTBAR_SLOTS, ItemStack
 from rllib_minestudio.env.voxel.items.items import ITEMS
 from rllib_minestudio.env.voxel.render.camera import Bytes, Words, render_kernel
+from rllib_minestudio.env.voxel.render.figure import FIGURE_AREA, Figure
+from rllib_minestudio.env.voxel.render.text import (
+    DARK_GREY,
+    WHITE,
+    text_picture,
+    tooltip_picture,
+    tooltip_place,
+)
 from rllib_minestudio.env.voxel.render.textures import Textures
 from rllib_minestudio.env.voxel.render.window import (
     WINDOW_HEIGHT,
@@ -92,7 +100,7 @@ class ScreenComposer:
             textures: Pictures of the screens.
             stacks: Pictures of stacks.
         """
-        self._stacks = stacks
+        self._stacks, self._textures = stacks, textures
         self._offset = (window - WINDOW_WIDTH) // 2
         self.layer = Layer(Rect(0, 0, window, WINDOW_HEIGHT), rows, columns)
         self._bare = {kind: bare_window(textures, kind, window) for kind in LAYOUTS}
@@ -106,11 +114,13 @@ class ScreenComposer:
         self._cursor = textures.picture("gui/cursor")[:CURSOR_SIZE, :CURSOR_SIZE].copy()
         furnace = textures.picture("gui/container/furnace")
         self._flame, self._arrow = _cut(furnace, *FLAME), _cut(furnace, *ARROW)
+        self._figure = Figure(textures.picture("entity/steve"))
         nothing = (NOTHING,) * len(self._slots[INVENTORY])
         self._shown = ScreenView(INVENTORY, nothing, NOWHERE, NOTHING)
         self._covered: list[tuple[Rect, Rgba]] = []
         self.layer.canvas[...] = self._bare[INVENTORY]
         self._draw_slots(self._shown, range(len(nothing)))
+        self._draw_figure(self._shown)
         self.layer.refresh(Rect(0, 0, window, WINDOW_HEIGHT))
 
     def show(self, view: ScreenView) -> None:
@@ -140,6 +150,8 @@ class ScreenComposer:
         self._draw_slots(view, range(len(view.stacks)))
         if view.kind == FURNACE:
             self._draw_fire(view)
+        if view.kind == INVENTORY:
+            self._draw_figure(view)
         return [whole]
 
     def _draw_changes(self, view: ScreenView, shown: ScreenView) -> list[Rect]:
@@ -150,6 +162,8 @@ class ScreenComposer:
         fire = view.burn, view.progress
         if view.kind == FURNACE and fire != (shown.burn, shown.progress):
             touched += self._draw_fire(view)
+        if view.kind == INVENTORY and view.cursor != shown.cursor:
+            touched.append(self._draw_figure(view))
         return touched
 
     def _draw_changed_slots(self, view: ScreenView, shown: ScreenView) -> list[Rect]:
@@ -222,11 +236,21 @@ class ScreenComposer:
         paste(canvas, arrow.x, arrow.y, self._arrow[:, :done].copy())
         return [flame, arrow]
 
+    def _draw_figure(self, view: ScreenView) -> Rect:
+        """Draw the player, who looks at the cursor, and return the rectangle touched."""
+        area = self._area(INVENTORY)
+        touched = Rect(area.x + FIGURE_AREA.x, area.y + FIGURE_AREA.y, *FIGURE_AREA[2:])
+        self._bare_again(INVENTORY, touched)
+        x, y = view.cursor[0] + self._offset - touched.x, view.cursor[1] - touched.y
+        paste(self.layer.canvas, touched.x, touched.y, self._figure.draw(x, y))
+        return touched
+
     def _draw_moving(self, view: ScreenView) -> list[Rect]:
         """Draw what moves with the cursor, keep what it covers, and return where."""
         canvas, offset = self.layer.canvas, self._offset
         layout, (x, y) = LAYOUTS[view.kind], view.cursor
         lit = layout.slot_at(x, y)
+        described = 0 if lit is None or view.carried.item else view.stacks[lit].item
         if lit is not None:
             place = layout.slots[lit]
             self._cover(Rect(place.x + offset, place.y, SLOT_SIZE, SLOT_SIZE))
@@ -236,6 +260,12 @@ class ScreenComposer:
             left, top = x - SLOT_SIZE // 2, y - SLOT_SIZE // 2
             self._cover(Rect(left, top, _STACK, _STACK))
             self._stacks.draw(canvas, [(left, top, view.carried)])
+        if described:
+            box = tooltip_picture(self._textures, described)
+            height, width = box.shape[:2]
+            left, top = tooltip_place((x, y), (width, height), canvas.shape[1])
+            self._cover(Rect(left, top, width, height))
+            paste(canvas, left, top, box)
         self._cover(Rect(x, y, CURSOR_SIZE, CURSOR_SIZE))
         paste(canvas, x, y, self._cursor)
         return [rect for rect, _ in self._covered]
@@ -290,17 +320,6 @@ _CHEST_ROWS_HEIGHT, _CHEST_REST = 71, (126, 97)
 RECIPE_BUTTON = {"inventory": (104, 61), "crafting_table": (5, 34), "furnace": (20, 34)}
 """Place of the recipe book's button, 20 x 18 pixels, by kind of screen."""
 
-# Minecraft shows the player at 30 pixels per block, with the feet at this place.
-_FEET, _PLAYER_SCALE = (51, 75), 30 * 1.8 / 32
-# Front faces in a player's skin (x, y, width, height), and the place of each on the figure.
-_FIGURE = (
-    ((8, 8, 8, 8), (4, 0)),
-    ((20, 20, 8, 12), (4, 8)),
-    ((44, 20, 4, 12), (0, 8)),
-    ((36, 52, 4, 12), (12, 8)),
-    ((4, 20, 4, 12), (4, 20)),
-    ((20, 52, 4, 12), (8, 20)),
-)
 _EMPTY_SLOTS = ("helmet", "chestplate", "leggings", "boots")
 
 
@@ -361,8 +380,6 @@ def panel(textures: Textures, kind: str) -> Rgba:
     if kind in RECIPE_BUTTON:
         button = textures.picture("gui/recipe_button")[:18, :20].copy()
         paste(canvas, *RECIPE_BUTTON[kind], button)
-    if kind == "inventory":
-        _draw_player(canvas, textures.picture("entity/steve"))
     return canvas
 
 
@@ -378,68 +395,15 @@ def empty_slot(textures: Textures, kind: str, slot: int) -> Rgba | None:
     return textures.picture(f"item/empty_armor_slot_{part}")
 
 
-def _draw_player(canvas: Rgba, skin: Rgba) -> None:
-    """Draw the player from the front; Minecraft's looks at the cursor, this one straight ahead."""
-    figure = np.zeros((32, 16, 4), np.uint8)
-    for (x, y, width, height), (left, top) in _FIGURE:
-        figure[top : top + height, left : left + width] = skin[y : y + height, x : x + width]
-    rows = (np.arange(round(32 * _PLAYER_SCALE)) / _PLAYER_SCALE).astype(int)
-    columns = (np.arange(round(16 * _PLAYER_SCALE)) / _PLAYER_SCALE).astype(int)
-    shown = np.ascontiguousarray(figure[rows[:, None], columns])
-    paste(canvas, _FEET[0] - len(columns) // 2, _FEET[1] - len(rows), shown)
-
-
 # ------------------------------------------------------------------------- a stack as slots show it
 # The item's icon, its count, and how worn it is.
 
-GLYPH = 8
-"""Pixels per side of a letter's cell; the font has 16 cells per row, ordered by code."""
-SPACE = 4
-"""Width of a blank in pixels."""
-WHITE, DARK_GREY = (255, 255, 255), (64, 64, 64)
-SHADOW = 0.25
 LARGEST_STACK = 64
 BAR_LENGTH = 13
 """Length in pixels of the bar that shows a tool's wear."""
 
 _Key = TypeVar("_Key")
 _Sprite = TypeVar("_Sprite")
-
-
-@lru_cache(maxsize=256)
-def text_picture(textures: Textures, text: str, colour: tuple[int, int, int], shadow: bool) -> Rgba:
-    """Draw a line of text.
-
-    Args:
-        textures: Source of the font.
-        text: Letters below code 128.
-        colour: RGB.
-        shadow: Whether to draw a shadow, one pixel down and to the right.
-
-    Returns:
-        uint8 (9, w, 4), with the text at its upper left corner; shared, so do not modify it.
-    """
-    mask = np.zeros((GLYPH + 1, GLYPH * len(text) + 1), bool)
-    at = 0
-    for letter in text:
-        cell, advance = _glyph(textures, letter)
-        mask[:GLYPH, at : at + GLYPH] |= cell
-        at += advance
-    picture = np.zeros((*mask.shape, 4), np.uint8)
-    if shadow:
-        picture[1:, 1:][mask[:-1, :-1]] = (*(int(part * SHADOW) for part in colour), 255)
-    picture[mask] = (*colour, 255)
-    return np.ascontiguousarray(picture[:, : at if shadow else at - 1])
-
-
-@lru_cache(maxsize=256)
-def _glyph(textures: Textures, letter: str) -> tuple[NDArray[np.bool_], int]:
-    """The pixels (8, 8) of a letter, and the distance to the next letter."""
-    row, column = divmod(ord(letter), 16)
-    font = textures.picture("font/ascii")
-    cell = font[row * GLYPH :, column * GLYPH :][:GLYPH, :GLYPH, 3] > 127
-    inked = np.flatnonzero(cell.any(0))
-    return cell, int(inked[-1]) + 2 if len(inked) else SPACE
 
 
 class _Made(dict[_Key, _Sprite]):

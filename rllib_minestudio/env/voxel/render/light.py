@@ -18,7 +18,6 @@ from rllib_minestudio.env.voxel.render.camera import (
     FOG_SCALE,
     FOG_START,
     FORWARD,
-    FULL_LIGHT,
     HORIZON,
     LEVELS,
     LIGHT,
@@ -37,6 +36,7 @@ from rllib_minestudio.env.voxel.render.camera import (
     Words,
     render_kernel,
 )
+from rllib_minestudio.env.voxel.render.corner_light import TOP_LAYER, is_cube
 from rllib_minestudio.env.voxel.render.hand import PixelRays
 from rllib_minestudio.env.voxel.render.ray_tiles import (
     BLOCK_INDEX,
@@ -54,13 +54,13 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     FIELD,
     FOG,
     FRONT,
+    FRONT_FIELD,
     GREEN,
     HALF,
     INV_X,
     INV_Y,
     INV_Z,
     LANES,
-    LEVEL,
     LIGHT_B,
     LIGHT_G,
     LIGHT_R,
@@ -76,12 +76,11 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     TEXEL,
     ZERO,
 )
-from rllib_minestudio.env.voxel.world.box_field import HEIGHT, column_of_block, neighbour_index
+from rllib_minestudio.env.voxel.world.box_field import column_of_block, neighbour_index
 
 # The sky reaches its zenith colour at about 30 degrees; below that it is mostly haze.
 SKY_GRADIENT = np.float32(2.0)
 ALMOST_ONE = np.float32(0.9999)
-TOP_LAYER = np.int32(HEIGHT - 1)
 
 
 @render_kernel
@@ -177,8 +176,16 @@ def _other_face(camera: Floats, i: int, s: Floats, n: Ints) -> int:
 
 
 @render_kernel
+def _is_covered(i: int, s: Floats, n: Ints) -> bool:
+    """Whether another block covers the face of a hit; nothing covers the world's highest faces."""
+    is_highest = (n[FACE + i] == int32(2)) & (int32(s[CELL_Y + i]) == TOP_LAYER)
+    is_covered = is_cube(n[FRONT_FIELD + i]) & (s[DEPTH + i] < SKY_DEPTH)
+    return is_covered & (not is_highest)
+
+
+@render_kernel
 def find_fronts(camera: Floats, box: Shorts, s: Floats, n: Ints) -> None:
-    """Find the cell in front of each face, which is where its light comes from.
+    """Find the cell in front of each face, which is where its light comes from, and its field.
 
     A ray that passes within `NUDGE` of an edge may enter the block behind the edge by a face that
     another block covers. That face would show as a speck, so it is replaced by its neighbour. The
@@ -188,14 +195,16 @@ def find_fronts(camera: Floats, box: Shorts, s: Floats, n: Ints) -> None:
     for i in range(LANES):
         n[FRONT + i] = _step_out(n[BLOCK_INDEX + i], n[FACE + i])
     for i in range(LANES):
-        is_solid = box[uint32(n[FRONT + i])] == 0
-        covered |= int32(1) if is_solid and s[DEPTH + i] < SKY_DEPTH else int32(0)
+        n[FRONT_FIELD + i] = int32(box[uint32(n[FRONT + i])])
+    for i in range(LANES):
+        covered |= int32(1) if _is_covered(i, s, n) else int32(0)
     if covered == int32(0):
         return
     for i in range(LANES):
-        if box[uint32(n[FRONT + i])] == 0 and s[DEPTH + i] < SKY_DEPTH:
+        if _is_covered(i, s, n):
             n[FACE + i] = _other_face(camera, i, s, n)
             n[FRONT + i] = _step_out(n[BLOCK_INDEX + i], n[FACE + i])
+            n[FRONT_FIELD + i] = int32(box[uint32(n[FRONT + i])])
 
 
 @render_kernel
@@ -229,56 +238,6 @@ def choose_texels(camera: Floats, blocks: Shorts, faces: Shorts, s: Floats, n: I
         texture = int32(n[TEXEL + i] << int32(9))
         n[TEXEL + i] = texture + offset + int32(row * size) + int32(u * size)
         n[COLUMN + i] = column_of_block(n[FRONT + i])
-
-
-@render_kernel
-def are_covered(top: Bytes, n: Ints) -> bool:
-    """Whether any cell in front of a face is below its column's highest block.
-
-    Most tiles are in the open, which is worth a shortcut.
-
-    Args:
-        top: uint8 (65536,), highest block of each column.
-        n: Integer scratch.
-    """
-    covered = int32(0)
-    for i in range(LANES):
-        n[COLUMN + i] = int32(top[uint32(n[COLUMN + i])])
-    for i in range(LANES):
-        covered |= int32(1) if n[COLUMN + i] > (n[FRONT + i] & TOP_LAYER) else int32(0)
-    return covered != int32(0)
-
-
-@render_kernel
-def light_fully(camera: Floats, s: Floats) -> None:
-    """Light all faces by the open sky."""
-    r, g, b = camera[FULL_LIGHT], camera[FULL_LIGHT + 1], camera[FULL_LIGHT + 2]
-    for i in range(LANES):
-        s[LIGHT_R + i] = r
-        s[LIGHT_G + i] = g
-        s[LIGHT_B + i] = b
-
-
-@render_kernel
-def light_by_cells(camera: Floats, light: Bytes, s: Floats, n: Ints) -> None:
-    """Light each face by the cell in front of it.
-
-    Args:
-        camera: float32 (CAMERA_SIZE,).
-        light: uint8 (2**23,), level of sky light.
-        s: Float scratch.
-        n: Integer scratch.
-    """
-    for i in range(LANES):
-        n[LEVEL + i] = int32(light[uint32(n[FRONT + i])])
-    for i in range(LANES):
-        # The index of the cell above the highest layer wraps around to the lowest one.
-        is_above = (n[FACE + i] == int32(2)) & (int32(s[CELL_Y + i]) == TOP_LAYER)
-        level = int32(LEVELS - 1) if is_above else n[LEVEL + i]
-        colour = uint32(LIGHT + 3 * level)
-        s[LIGHT_R + i] = camera[colour]
-        s[LIGHT_G + i] = camera[colour + uint32(1)]
-        s[LIGHT_B + i] = camera[colour + uint32(2)]
 
 
 @render_kernel

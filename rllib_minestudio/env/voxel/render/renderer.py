@@ -60,6 +60,7 @@ from rllib_minestudio.env.voxel.render.models import (
 )
 from rllib_minestudio.env.voxel.render.ray_tiles import new_scratch
 from rllib_minestudio.env.voxel.render.terrain import render_terrain
+from rllib_minestudio.env.voxel.render.text import HeldItemName
 from rllib_minestudio.env.voxel.render.textures import Textures, textures_of
 from rllib_minestudio.env.voxel.render.window import Sampling, reduction, sampling_of
 from rllib_minestudio.env.voxel.screens.menu import ScreenView
@@ -165,6 +166,7 @@ class Renderer:
         out: Frame | None = None,
         falling: FallingBlocks | None = None,
         screen: ScreenView | None = None,
+        name_ticks: int = 0,
     ) -> Frame:
         """Draw one frame.
 
@@ -178,6 +180,7 @@ class Renderer:
             out: uint8 (height, width, 3), C-contiguous, to draw into; a new array by default.
             falling: All falling blocks; none by default.
             screen: The open screen; none by default.
+            name_ticks: Ticks for which the name of the item in hand is still shown.
 
         Returns:
             The frame, `out` if given.
@@ -205,7 +208,8 @@ class Renderer:
             if screen is not None:
                 self._still.keep(*view)
         self._draw_entities(world, mobs, items, falling, canvas)
-        self._overlays.draw(canvas, player, inventory, self._light_at_eyes(world), screen)
+        light = self._light_at_eyes(world)
+        self._overlays.draw(canvas, player, inventory, light, screen, name_ticks)
         self._sampling.finish(canvas, frame)
         return out
 
@@ -227,7 +231,7 @@ class Renderer:
         render_terrain(
             world.blocks,
             world.box,
-            world.top,
+            world.shade,
             world.light,
             world.ceiling,
             *self._atlas,
@@ -403,6 +407,7 @@ class Overlays:
         lines = reduction(sampling.display_rows), reduction(sampling.display_columns)
         stacks = StackPictures(textures)
         self._hud = Hud(sampling, *lines, textures, stacks)
+        self._name = HeldItemName(sampling.display_columns.shape[1], *lines, textures)
         self._screen = ScreenComposer(sampling.display_columns.shape[1], *lines, textures, stacks)
         self._hands = Hands(sampling, tan_x, tan_y, textures)
         self._height = sampling.drawn[1]
@@ -415,6 +420,7 @@ class Overlays:
         inventory: Inventory,
         light: Floats,
         screen: ScreenView | None,
+        name_ticks: int,
     ) -> None:
         """Blend the overlays into the drawn pixels.
 
@@ -424,6 +430,7 @@ class Overlays:
             inventory: What the display and the hand show.
             light: float32 (3,), light on the hand's red, green and blue, 0..1.
             screen: The open screen, if there is one.
+            name_ticks: Ticks for which the name of the item in hand is still shown.
         """
         stacks = self._hotbar(inventory)
         health = math.ceil(player.health)
@@ -436,6 +443,9 @@ class Overlays:
         invert(drawn, self._hud.crosshair)
         blend_hand(rows, *hand, light)
         self._hud.layer.blend(rows)
+        if held and name_ticks:
+            self._name.show(held, name_ticks)
+            self._name.layer.blend(rows)
         if screen is not None:
             self._screen.show(screen)
             self._screen.layer.blend(rows)

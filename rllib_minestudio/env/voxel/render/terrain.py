@@ -20,34 +20,43 @@ from rllib_minestudio.env.voxel.render.camera import (
     Words,
     render_kernel,
 )
+from rllib_minestudio.env.voxel.render.corner_light import (
+    BESIDE,
+    FULLY,
+    MIXED,
+    SHADED,
+    add_levels,
+    count_cubes,
+    find_neighbours,
+    is_bright,
+    key_faces,
+    light_evenly,
+    list_faces,
+    open_all,
+    pack_light_map,
+    spread_light,
+    spread_openness,
+)
 from rllib_minestudio.env.voxel.render.light import (
-    are_covered,
     choose_texels,
     find_fronts,
     hits_any,
-    light_by_cells,
-    light_fully,
     locate_hits,
     shade_hits,
     show_sky,
 )
 from rllib_minestudio.env.voxel.render.ray_tiles import (
-    BESIDE,
-    BEYOND,
     BLOCK_INDEX,
     BLUE,
     CELL_X,
     CELL_Y,
     CELL_Z,
     CENTRE,
-    CORNER,
     DEPTH,
     DIR_X,
     DIR_Y,
     DIR_Z,
-    FACE,
     FIELD,
-    FRONT,
     GREEN,
     HALF,
     INV_X,
@@ -56,24 +65,19 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     LANES,
     NUDGE,
     ONE,
-    OPENNESS,
     ORG_X,
     ORG_Y,
     ORG_Z,
-    POINT_X,
-    POINT_Y,
-    POINT_Z,
     RAY_X,
     RAY_Y,
     RED,
-    SKY_DEPTH,
     SMALLEST_SLOPE,
     T_MAX,
     T_NOW,
     TILE,
     ZERO,
 )
-from rllib_minestudio.env.voxel.world.box_field import narrow_block_index, neighbour_index
+from rllib_minestudio.env.voxel.world.box_field import narrow_block_index
 
 
 @render_kernel
@@ -121,7 +125,7 @@ def _store(
 def render_terrain(
     blocks: Shorts,
     box: Shorts,
-    top: Bytes,
+    shade: Bytes,
     light: Bytes,
     ceiling: int,
     atlas: Words,
@@ -143,7 +147,7 @@ def render_terrain(
     Args:
         blocks: uint16 (2**23,), the world's blocks.
         box: uint16 (2**23,), the world's box field.
-        top: uint8 (65536,), highest block of each column.
+        shade: uint8 (65536,), see `sky_light.find_shade`.
         light: uint8 (2**23,), level of sky light.
         ceiling: No block is at or above this height.
         atlas: uint32, `BlockAtlas.textures`.
@@ -162,7 +166,9 @@ def render_terrain(
     """
     roof = float32(ceiling)
     around_eye = field_around_eye(box, camera, roof, column_x, column_z)
-    is_even = False  # whether the scratch already holds full light for all rays
+    bright = pack_light_map(camera, n)
+    # What the scratch already holds for all rays.
+    is_open, level_before = False, MIXED
     for tile_y in range(0, height, TILE):
         _aim_up(upward[tile_y : tile_y + TILE], s)
         for tile_x in range(0, width, TILE):
@@ -182,14 +188,23 @@ def render_terrain(
                 find_fronts(camera, box, s, n)
                 choose_texels(camera, blocks, faces, s, n)
                 # Decided here: even a kernel that returns early counts references to its arrays.
-                if open_all(s) < REACH:
-                    occlude(box, s, n)
-                if are_covered(top, n):
-                    light_by_cells(camera, light, s, n)
-                    is_even = False
-                elif not is_even:
-                    light_fully(camera, s)
-                    is_even = True
+                found, level = key_faces(shade, s, n), FULLY
+                if found & SHADED and is_bright(bright, light, n):
+                    found &= BESIDE
+                if found:
+                    listed = list_faces(n)
+                    find_neighbours(listed, n)
+                    count_cubes(listed, box, n)
+                    if found & SHADED:
+                        level = add_levels(listed, light, n)
+                    spread_openness(s, n)
+                elif not is_open:
+                    open_all(s)
+                if level == MIXED:
+                    spread_light(s, n)
+                elif level != level_before:
+                    light_evenly(level, s, n)
+                is_open, level_before = found == 0, level
                 shade_hits(camera, atlas, s, n)
             _store(tile_x, tile_y, width, height, s, n, frame, depth)
 
@@ -345,78 +360,3 @@ def leap_from_eye(camera: Floats, field: int, s: Floats) -> None:
         ix, iy, iz = s[INV_X + i], s[INV_Y + i], s[INV_Z + i]
         t_next = min(_to_end_of_box(field, x, y, z, ix, iy, iz), s[T_MAX + i])
         s[T_NOW + i] = max(t_next, ZERO)
-
-
-# -------------------------------------- soft shade where blocks meet, Minecraft's "smooth lighting"
-# The air cell in front of a hit face has neighbours along the face. Three of them, on the side of
-# the hit point (beside, beyond and at the corner), darken the point more the closer it is to them:
-#
-#     +-------+-------+
-#     | beyond| corner|      o is the hit point, in the air cell in front of the face;
-#     +-------+-------+      the face is the plane of the picture.
-#     |     o | beside|
-#     +-------+-------+
-
-# Share of the light that a neighbour takes away right at its edge.
-STRENGTH = np.float32(0.36)
-# The effect has faded out at this depth, in blocks; tiles beyond it skip the work.
-REACH = np.float32(32.0)
-
-
-@render_kernel
-def _find_neighbours(s: Floats, n: Ints) -> None:
-    none = int32(0)
-    for i in range(LANES):
-        axis, front = n[FACE + i] >> int32(1), n[FRONT + i]
-        is_x, is_z = axis == int32(0), axis == int32(2)
-        side_x = int32(-1) if s[POINT_X + i] < HALF else int32(1)
-        side_y = int32(-1) if s[POINT_Y + i] < HALF else int32(1)
-        side_z = int32(-1) if s[POINT_Z + i] < HALF else int32(1)
-        # "Beside" lies along x, or y for a face across x; "beyond" along z, or y for one across z.
-        beside_x, beside_y = (none if is_x else side_x), (side_y if is_x else none)
-        beyond_y, beyond_z = (side_y if is_z else none), (none if is_z else side_z)
-        beside = neighbour_index(front, beside_x, beside_y, none)
-        n[BESIDE + i] = beside
-        n[BEYOND + i] = neighbour_index(front, none, beyond_y, beyond_z)
-        n[CORNER + i] = neighbour_index(beside, none, beyond_y, beyond_z)
-
-
-@render_kernel
-def open_all(s: Floats) -> float:
-    """Mark the air in front of each hit as open, and return the depth of the nearest hit."""
-    nearest = SKY_DEPTH
-    for i in range(LANES):
-        nearest = min(nearest, s[DEPTH + i])
-        s[OPENNESS + i] = ONE
-    return nearest
-
-
-@render_kernel
-def occlude(box: Shorts, s: Floats, n: Ints) -> None:
-    """Write how open the air in front of each hit is, 1 where no block is near.
-
-    Args:
-        box: The box field, 0 in a block.
-        s: Float scratch.
-        n: Integer scratch.
-    """
-    _find_neighbours(s, n)
-    for i in range(LANES):
-        n[BESIDE + i] = int32(box[uint32(n[BESIDE + i])])
-        n[BEYOND + i] = int32(box[uint32(n[BEYOND + i])])
-        n[CORNER + i] = int32(box[uint32(n[CORNER + i])])
-    for i in range(LANES):
-        axis = n[FACE + i] >> int32(1)
-        across = s[POINT_Y + i] if axis == int32(0) else s[POINT_X + i]
-        along = s[POINT_Y + i] if axis == int32(2) else s[POINT_Z + i]
-        near_beside = abs(across - HALF) * float32(2)
-        near_beyond = abs(along - HALF) * float32(2)
-        strength = STRENGTH * max(ONE - s[DEPTH + i] / REACH, ZERO)
-        beside = near_beside if n[BESIDE + i] == int32(0) else ZERO
-        beyond = near_beyond if n[BEYOND + i] == int32(0) else ZERO
-        # A corner hidden behind its sides adds nothing.
-        corner = near_beside * near_beyond if n[CORNER + i] == int32(0) else ZERO
-        corner = min(corner, ONE - max(beside, beyond))
-        s[OPENNESS + i] = (ONE - strength * beside) * (
-            (ONE - strength * beyond) * (ONE - strength * corner)
-        )

@@ -64,6 +64,8 @@ class Land:
             up and down (at most 15) in which the radius is at least r, too.
         top: y of the highest block of a column, uint8 [256 * 256]; see `box_field.column_index`.
         light: Level of sky light, uint8, indexed as `blocks`; see `sky_light`.
+        shade: From which layer up all cells of a column and of those around it are opaque or have
+            the full light, uint8 [256 * 256]; see `sky_light.find_shade`.
         edits: What was changed.
         seed: The seed from which the terrain is made.
     """
@@ -74,6 +76,8 @@ class Land:
         self.box = np.zeros(WINDOW * WINDOW * HEIGHT, np.uint16)
         self.top = np.zeros(WINDOW * WINDOW, np.uint8)
         self.light = np.zeros(WINDOW * WINDOW * HEIGHT, np.uint8)
+        self.shade = np.zeros(WINDOW * WINDOW, np.uint8)
+        self._dimmed = np.zeros(WINDOW * WINDOW, np.uint8)
         self.edits = EditMemory()
         self._slots: dict[Chunk, Chunk] = {}
         """Slot in the window -> the chunk in it."""
@@ -149,6 +153,7 @@ class Land:
         box_field.refresh(self.blocks, self.layer_radius, self.box, *xs, *zs, *ys)
         # A block takes the light from all layers below it.
         sky_light.refresh(self.light, self.blocks, self.top, *xs, low, high, *zs)
+        self._find_shade(xs, zs, low)
 
     def _make(self, chunk: Chunk) -> None:
         slot = (chunk[0] % CHUNKS, chunk[1] % CHUNKS)
@@ -165,14 +170,19 @@ class Land:
         self._let_light_in(chunk)
 
     def _let_light_in(self, chunk: Chunk) -> None:
-        """Add a chunk just made to the field of light."""
+        """Add a chunk just made to the fields of light and shade."""
         around = [near for near in square(chunk, 1) if near in self._layers]
         slots = np.zeros((CHUNKS, CHUNKS), np.bool_)
         for x, z in around:
             slots[x % CHUNKS, z % CHUNKS] = True
         low = min(self._layers[near][0] for near in around)
-        x, z = chunk
-        sky_light.enter_chunk(self.light, self.blocks, self.top, slots, x * CHUNK, z * CHUNK, low)
+        x, z = chunk[0] * CHUNK, chunk[1] * CHUNK
+        sky_light.enter_chunk(self.light, self.blocks, self.top, slots, x, z, low)
+        self._find_shade((x, x + CHUNK), (z, z + CHUNK), low)
+
+    def _find_shade(self, xs: Span, zs: Span, low: int) -> None:
+        arrays = self.blocks, self.top, self._dimmed, self.shade
+        sky_light.find_shade(*arrays, *xs, *zs, low)
 
     def _build(self, strip: list[Chunk]) -> None:
         """Build the fields of chunks adjacent along z; all chunks around them must be made."""

@@ -301,3 +301,44 @@ def _dim(light: Light, gone: Queue, count: int) -> tuple[Queue, int]:
                 gone = _push(gone, count, int32(near | level << _INDEX_BITS))
                 count += 1
     return gone, count
+
+
+# ------------------------------------------------------- the layer above which there is full light
+# Most of what is seen has only full light around it. The renderer tells by the column alone.
+
+
+@kernel()
+def find_shade(
+    blocks: NDArray[np.uint16], top: NDArray[np.uint8], dimmed: NDArray[np.uint8],
+    shade: NDArray[np.uint8], x0: int, x1: int, z0: int, z1: int, low: int,
+) -> None:  # fmt: skip
+    """Update the shade of columns whose blocks are new or have changed, and of those next to them.
+
+    Args:
+        blocks: The window's block ids, uint16 [2**23].
+        top: The window's column tops, uint8 [2**16].
+        dimmed: For each column the layer above its highest cell that lets light pass and has less
+            than the full light, 0 if there is none; uint8 [2**16].
+        shade: The largest `dimmed` of a column and the eight around it, uint8 [2**16]: from that
+            layer up, all their cells are opaque or have the full light.
+        x0: First column.
+        x1: Column after the last.
+        z0: First column.
+        z1: Column after the last.
+        low: No cell of these columns lets light pass below this layer.
+    """
+    for x in range(x0, x1):
+        for z in range(z0, z1):
+            column, layer = column_index(x, z), 0
+            for y in range(int64(top[column]), low - 1, -1):
+                if not stops_light(blocks[block_index(x, y, z)]):
+                    layer = y + 1
+                    break
+            dimmed[column] = uint8(layer)
+    for x in range(x0 - 1, x1 + 1):
+        for z in range(z0 - 1, z1 + 1):
+            highest = uint8(0)
+            for i in range(x - 1, x + 2):
+                for k in range(z - 1, z + 2):
+                    highest = max(highest, dimmed[column_index(i, k)])
+            shade[column_index(x, z)] = highest

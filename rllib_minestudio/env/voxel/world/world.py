@@ -33,11 +33,12 @@ class World:
     """Blocks around the player.
 
     Attributes:
-        blocks: Blocks, as `block_states` has them. `Land` describes these first five arrays.
+        blocks: Blocks, as `block_states` has them. `Land` describes these first six arrays.
         layer_radius: Distance to the nearest block of the layer.
         box: The box field.
         top: Highest block of each column.
         light: Level of sky light.
+        shade: From which layer up there is nothing but full light around each column.
         ceiling: No loaded block is at or above this y. It never falls, and rises in steps of 8.
         seed: The seed from which the terrain is made.
         changes: A counter that grows whenever blocks change or the seed does, by which others can
@@ -51,6 +52,7 @@ class World:
         self.changes = 0
         self.blocks, self.top, self.light = self._land.blocks, self._land.top, self._land.light
         self.layer_radius, self.box = self._land.layer_radius, self._land.box
+        self.shade = self._land.shade
         self.reset(0)
 
     def reset(self, seed: int) -> None:

@@ -172,8 +172,8 @@ def test_a_wall_darkens_the_ground_at_its_foot(stage: Stage) -> None:
     still_ground = (renderer.depth == ground).reshape(128, 128)
     still_ground[100:] = still_ground[:, 80:] = False  # display and hand
     ratio = (after / np.maximum(before, 1))[still_ground]
-    assert ratio.min() < 0.8, "close to the wall"
-    assert np.median(ratio) > 0.85, "elsewhere little changes"
+    assert 0.6 <= ratio.min() < 0.65, "close to the wall"
+    assert ratio.max() > 0.9, "a block away from it"
 
 
 def test_there_are_no_specks_along_the_edges_of_blocks(stage: Stage) -> None:

@@ -13,9 +13,9 @@ from rllib_minestudio.env.voxel.render.gui import (
     BAR_LENGTH,
     ScreenComposer,
     StackPictures,
-    text_picture,
 )
 from rllib_minestudio.env.voxel.render.renderer import Renderer
+from rllib_minestudio.env.voxel.render.text import text_picture
 from rllib_minestudio.env.voxel.render.textures import textures_of
 from rllib_minestudio.env.voxel.render.window import averaging, reduction
 from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS
@@ -136,9 +136,9 @@ def test_the_bar_does_not_depend_on_what_was_shown_before() -> None:
 
 
 def test_the_cursor_and_what_it_carries_are_at_its_pixel() -> None:
-    empty = draw(view_of("inventory")).canvas
+    empty = draw(view_of("chest")).canvas
     for x, y in ((101, 57), (102, 57), (640, 360)):
-        drawn = draw(view_of("inventory", cursor=(x, y), carried=stack("diamond", 5))).canvas
+        drawn = draw(view_of("chest", cursor=(x, y), carried=stack("diamond", 5))).canvas
         changed = (drawn != empty).any(-1)
         changed[BESIDE[1] : BESIDE[1] + 16, BESIDE[0] : BESIDE[0] + 16] = False
         rows, columns = np.nonzero(changed)

@@ -1,0 +1,247 @@
+"""What a frame costs beside another commit's: `python benchmarks/renderer.py --before COMMIT`.
+
+Both trees play the same scenes, each in a process of its own. The processes take turns, frame by
+frame in small blocks, so that whatever else the machine does slows both alike. Times are CPU time
+of the thread that draws, medians over all frames. Without `--before`, only this tree is measured.
+
+| scene | what is seen |
+|---|---|
+| plains | the player walks and looks around among ten cows, with a sword in hand |
+| forest | the same between trees |
+| night | the forest at midnight |
+| underground | the player walks and looks around in unlit tunnels |
+| inventory | the cursor wanders over the open inventory, whose hotbar is full |
+| mining | the player strikes a wall of obsidian, at which it looks |
+| looking | the same wall, without striking it or marking what is aimed at |
+
+The last two are also related to each other. The memory of an engine is what a process grows by
+with each engine that has drawn a frame, beyond the first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+SCENES = ("plains", "forest", "night", "underground", "inventory", "mining", "looking")
+SIZES = (64, 128)
+SEED, COWS, ENGINES, BLOCK = 7, 10, 4, 20
+BOUNDS = dict.fromkeys(("plains", "forest", "night", "underground"), 1.25)
+MINING_BOUND, MEMORY_BOUND = 1.1, 1.3
+
+# ------------------------------------------------------------------ in the process of one tree
+# Uses only what the engine has had for long, so that it runs in trees of other commits.
+
+
+def new_engine(scene: str, size: int) -> Any:
+    """An engine at the beginning of a scene."""
+    from rllib_minestudio.env.voxel.engine import VoxelEngine
+
+    engine = VoxelEngine(frame_size=(size, size))
+    engine.reset(SEED, biome="forest" if scene in ("forest", "night") else "plains")
+    if scene == "night":
+        engine.execute("/time set midnight")
+    engine.execute("/give @p iron_sword")
+    if scene == "plains":
+        for cow in range(COWS):
+            angle = cow / COWS * 2 * math.pi
+            x, z = 6 * math.sin(angle), 6 * math.cos(angle)
+            engine.execute(f"/execute as @p at @p run summon cow ~{x:.2f} ~ ~{z:.2f}")
+    if scene == "underground":
+        engine.execute("/tp @p ~ 20 ~")
+        for x in range(-15, 16, 5):
+            engine.execute(f"/fill ~{x} ~ ~-15 ~{x + 1} ~2 ~15 air")
+            engine.execute(f"/fill ~-15 ~ ~{x} ~15 ~2 ~{x + 1} air")
+        engine.execute("/fill ~-1 ~ ~-1 ~1 ~2 ~1 air")
+    if scene == "inventory":
+        for item in ("stone", "dirt", "apple", "stick", "coal", "bow", "oak_log", "iron_axe"):
+            engine.execute(f"/give @p {item}")
+        engine.tick({"inventory": 1})
+    if scene in ("mining", "looking"):
+        engine.execute("/fill ~-6 ~-1 ~3 ~6 ~6 ~3 obsidian")
+        engine.execute("/fill ~-6 ~ ~-2 ~6 ~6 ~2 air")
+        engine.execute("/tp @p ~ ~ ~ 0 5")
+    for _ in range(20):
+        engine.tick({})
+    return engine
+
+
+def action_at(scene: str, step: int) -> dict[str, Any]:
+    """What the player does in a step of a scene."""
+    if scene in ("mining", "looking"):
+        return {"attack": int(scene == "mining")}
+    if scene == "inventory":  # 18 pixels of the window, along the hotbar and over the figure
+        turn = 2.7 if step // 8 % 2 == 0 else -2.7
+        return {"camera": (10.0 if step == 0 else -turn / 2, turn)}
+    walk = {"forward": int(step % 40 < 25), "jump": int(step % 23 == 0)}
+    return {**walk, "camera": (2 * math.cos(step / 9), 6.0 * math.sin(step / 40))}
+
+
+def frame_times(scene: str, size: int) -> Iterator[list[float]]:
+    """Play a scene on and on; each item is the CPU microseconds of a block of frames."""
+    import numpy as np
+
+    engine, step = new_engine(scene, size), 0
+    frame = np.empty((size, size, 3), np.uint8)
+    while True:
+        times = []
+        for _ in range(BLOCK):
+            engine.tick(action_at(scene, step))
+            if scene == "looking":
+                engine._game.state.target["kind"] = 0
+            start = time.thread_time_ns()
+            engine.render(frame)
+            times.append((time.thread_time_ns() - start) / 1e3)
+            step += 1
+        yield times
+
+
+def megabytes_per_engine() -> float:
+    """What the resident memory of this process grows by with another engine."""
+    engines = [new_engine("plains", 128)]
+    engines[0].render()
+    before = _resident()
+    for _ in range(ENGINES):
+        engines.append(new_engine("plains", 128))
+        engines[-1].render()
+    return (_resident() - before) / ENGINES / 2**20
+
+
+def _resident() -> int:
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def serve() -> None:
+    """Answer one JSON request per line: [scene, size], or ["memory", 0]."""
+    from rllib_minestudio.env.voxel import kernel_cache
+
+    kernel_cache.warmup()
+    playing: dict[tuple[str, int], Iterator[list[float]]] = {}
+    for line in sys.stdin:
+        scene, size = json.loads(line)
+        if scene == "memory":
+            answer: Any = megabytes_per_engine()
+        else:
+            if (scene, size) not in playing:
+                playing = {(scene, size): frame_times(scene, size)}
+            answer = next(playing[scene, size])
+        print(json.dumps(answer), flush=True)
+
+
+# ------------------------------------------------------------------------------ both trees in turns
+
+
+class Tree:
+    """A process that plays scenes in one checkout."""
+
+    def __init__(self, root: Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).resolve()), "--serve"],
+            cwd=root,
+            env={**os.environ, "PYTHONPATH": str(root)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def ask(self, scene: str, size: int = 0) -> Any:
+        """Return what `serve` answers."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(json.dumps([scene, size]) + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        if not answer:
+            raise SystemExit("The process of a tree has ended; see its error above.")
+        return json.loads(answer)
+
+    def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
+@contextmanager
+def checkout(commit: str) -> Iterator[Path]:
+    """A worktree of another commit, for as long as it is used."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder) / "before"
+        git = ["git", "-C", str(ROOT), "worktree"]
+        subprocess.run([*git, "add", "--quiet", "--detach", str(root), commit], check=True)
+        try:
+            yield root
+        finally:
+            subprocess.run([*git, "remove", "--force", str(root)], check=True)
+
+
+def compare(trees: list[Tree], scenes: list[str], frames: int) -> None:
+    """Print the tables for one tree, or for this one and the one before, in this order."""
+    print(f"{'scene':>12} {'size':>5} " + " ".join(f"{name:>9}" for name in ("now", "before")))
+    # First, while nothing that was freed could be used again.
+    memory = [tree.ask("memory") for tree in trees]
+    typical: dict[tuple[str, int], float] = {}
+    for scene in scenes:
+        for size in SIZES:
+            times: list[list[float]] = [[] for _ in trees]
+            for tree in trees:
+                tree.ask(scene, size)  # the first frames prepare what is kept
+            for _ in range(frames // BLOCK):
+                for tree, measured in zip(trees, times, strict=True):
+                    measured += tree.ask(scene, size)
+            medians = [median(measured) for measured in times]
+            typical[scene, size] = medians[0]
+            line = f"{scene:>12} {size:>5} " + " ".join(f"{value:9.1f}" for value in medians)
+            if len(medians) > 1:
+                line += f"  ratio {medians[0] / medians[1]:.3f}"
+                line += f" (at most {BOUNDS[scene]})" if scene in BOUNDS else ""
+            print(line, "µs", flush=True)
+    for size in SIZES:
+        if {("mining", size), ("looking", size)} <= typical.keys():
+            ratio = typical["mining", size] / typical["looking", size]
+            print(f"mining to looking at {size}: {ratio:.3f} (at most {MINING_BOUND})")
+    line = "memory of an engine: " + ", ".join(f"{value:.1f}" for value in memory) + " MiB"
+    if len(memory) > 1:
+        line += f"  ratio {memory[0] / memory[1]:.3f} (at most {MEMORY_BOUND})"
+    print(line)
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--before", metavar="COMMIT", help="commit to compare with")
+    parser.add_argument("--frames", type=int, default=600, help="frames per scene and size")
+    parser.add_argument("--scenes", nargs="+", choices=SCENES, default=list(SCENES))
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.serve:
+        serve()
+        return
+    trees = [Tree(ROOT)]
+    try:
+        if options.before is None:
+            compare(trees, options.scenes, options.frames)
+            return
+        with checkout(options.before) as before:
+            trees.append(Tree(before))
+            compare(trees, options.scenes, options.frames)
+            trees.pop().close()
+    finally:
+        for tree in trees:
+            tree.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,384 @@
+"""Smooth light: how open, and how bright, the four corners of a face are, and what is in between.
+
+Minecraft lights a face at its corners. The air cell in front of the face has eight neighbours along
+the face, and three of them meet the cell at each corner:
+
+    +------+------+------+
+    |      | side | diag |     o is the cell in front of the face; the face is the plane of the
+    +------+------X------+     picture. The corner X is lit by o, by two sides, and by the cell
+    |      |   o  | side |     diagonally across. Between two sides that are cubes, the diagonal
+    +------+------+------+     cell counts as a third side, since nothing is seen of it.
+    |      |      |      |
+    +------+------+------+
+
+A corner's *openness* is the mean of these four cells, where a full opaque cube has 0.2 and
+everything else 1: so 1, 0.8, 0.6 or 0.4. Its *level* of light is the mean of the four cells'
+levels, where 0 is replaced by the level of o. Both are interpolated over the face, bilinearly; the
+light map is read between its levels by linear interpolation, as a texture is.
+
+The rule is that of `AoCalculator` in Fabric's renderer Indigo. The game itself differs in two small
+ways: to see whether a side is opaque, it looks at the cell one step further from the face, and it
+interpolates over two triangles, which shows on faces with one or three dark corners.
+
+Neighbouring rays mostly hit the same faces, so a tile's faces are listed first, each is worked out
+once, and what was found is packed into one word: two bits per corner for the number of cubes, six
+for four times the level. Most tiles need none of this: `key_faces` knows ground that nothing stands
+beside from the box field, and the open sky from `sky_light`'s shade.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import float32, int32, uint32
+
+from rllib_minestudio.env.voxel.render.camera import (
+    LEVELS,
+    LIGHT,
+    Bytes,
+    Floats,
+    Ints,
+    Shorts,
+    render_kernel,
+)
+from rllib_minestudio.env.voxel.render.ray_tiles import (
+    AROUND,
+    COLUMN,
+    DEPTH,
+    FACE,
+    FACE_KEY,
+    FACE_OF,
+    FRONT,
+    FRONT_FIELD,
+    KEY,
+    LANES,
+    LEVEL,
+    LEVEL_ABOVE,
+    LIGHT_B,
+    LIGHT_G,
+    LIGHT_MAP,
+    LIGHT_R,
+    NEIGHBOUR,
+    ONE,
+    OPENNESS,
+    POINT_X,
+    POINT_Y,
+    POINT_Z,
+    SKY_DEPTH,
+    TILE,
+    WORD,
+)
+from rllib_minestudio.env.voxel.world.box_field import HEIGHT, WINDOW
+
+PER_CUBE = np.float32(0.2)
+"""Openness that a corner loses to each cube at it: a quarter of 1 - 0.2."""
+TOP_LAYER = np.int32(HEIGHT - 1)
+
+# What `key_faces` finds in a tile.
+BESIDE, SHADED = np.int32(1), np.int32(2)
+# Levels of light of a whole tile, in quarters: the full light, and different levels.
+FULLY, MIXED = np.int32(4 * (LEVELS - 1)), np.int32(-1)
+
+# The place of x, z and y in a block's index, and one step along each.
+_X, _Z, _Y = np.int32((WINDOW - 1) << 15), np.int32((WINDOW - 1) << 7), np.int32(HEIGHT - 1)
+_STEP_X, _STEP_Z, _STEP_Y = np.int32(1 << 15), np.int32(1 << 7), np.int32(1)
+# Rows of neighbours: low and high side along the face's first axis, and along its second; then the
+# cells at its four corners, the first axis changing faster.
+_LOW_1, _HIGH_1, _LOW_2, _HIGH_2 = 0, LANES, 2 * LANES, 3 * LANES
+_CORNERS = 4 * LANES
+_NEIGHBOURS = 8
+# A word: cubes at each corner in two bits, then four times the level of each in six.
+_CUBES, _LEVELS = np.int32(3), np.int32(63)
+_CORNER_BITS = (8, 14, 20, 26)
+_ALL_FULL = np.uint32(sum(4 * (LEVELS - 1) << bits for bits in _CORNER_BITS)).view(np.int32)
+
+
+@render_kernel
+def is_cube(field: int) -> bool:
+    """Whether a cell is a full opaque cube, by its entry in the box field."""
+    return field == int32(0)
+
+
+@render_kernel
+def key_faces(shade: Bytes, s: Floats, n: Ints) -> int:
+    """Give each ray a number for the face it hits: `KEY`, or 0 where no cube is at its corners.
+
+    `FACE_KEY` gets it for all faces but those that are certain to have the full light.
+
+    Args:
+        shade: uint8 (65536,), see `sky_light.find_shade`.
+        s: Float scratch.
+        n: Integer scratch.
+
+    Returns:
+        Bits: `BESIDE` if a face may have cubes at its corners, `SHADED` if a cell in front of a
+        face, or next to that, may have less than the full light.
+    """
+    found = int32(0)
+    for i in range(LANES):
+        n[COLUMN + i] = int32(shade[uint32(n[COLUMN + i])])
+    for i in range(LANES):
+        front, face = n[FRONT + i], n[FACE + i]
+        layer = int32(front & TOP_LAYER)
+        # Above the highest layer the index wraps around. In that layer nothing is in the way.
+        is_high = (layer == TOP_LAYER) | ((face == int32(2)) & (layer == int32(0)))
+        is_lit = (s[DEPTH + i] == SKY_DEPTH) | is_high
+        # No block in the front cell's layer is nearer than its radius.
+        is_plain = ((face >> int32(1)) == int32(1)) & ((n[FRONT_FIELD + i] & int32(31)) > int32(1))
+        key = int32(front << int32(3)) | face
+        n[FACE_KEY + i] = int32(0) if is_lit else key
+        n[KEY + i] = int32(0) if is_lit | is_plain else key
+        found |= int32(0) if is_lit | is_plain else BESIDE
+        found |= int32(0) if is_lit | (n[COLUMN + i] < layer) else SHADED
+    return found
+
+
+@render_kernel
+def pack_light_map(camera: Floats, n: Ints) -> int:
+    """Write the light of each level as a word, `r | g << 8 | b << 16`: it has 8 bits a channel.
+
+    Returns:
+        The lowest level that is as bright as the full one, as are all levels above it.
+    """
+    bright = LEVELS - 1
+    for level in range(LEVELS - 1, -1, -1):
+        at, word = LIGHT + 3 * level, int32(0)
+        for channel in range(3):
+            share = int32(camera[at + channel] * float32(255) + float32(0.5))
+            word |= int32(share << int32(8 * channel))
+        n[LIGHT_MAP + level] = word
+        if level == bright - 1 and word == n[LIGHT_MAP + LEVELS - 1]:
+            bright = level
+    return bright
+
+
+@render_kernel
+def is_bright(bright: int, light: Bytes, n: Ints) -> bool:
+    """Whether all corners of a tile's faces are as bright as under the open sky.
+
+    A corner's level is at most one below that of the front cell: of the cells that count, two are
+    beside it, and the third is two steps away. If not, the tile's `KEY` becomes that of all faces.
+
+    Args:
+        bright: See `pack_light_map`.
+        light: uint8 (2**23,), level of sky light.
+        n: Integer scratch, as `key_faces` leaves it.
+    """
+    darkest = int32(LEVELS - 1)
+    for i in range(LANES):
+        n[LEVEL + i] = int32(light[uint32(n[FRONT + i])])
+    for i in range(LANES):
+        darkest = min(darkest, n[LEVEL + i] if n[FACE_KEY + i] != int32(0) else darkest)
+    if darkest > int32(bright):
+        return True
+    for i in range(LANES):
+        n[KEY + i] = n[FACE_KEY + i]
+    return False
+
+
+@render_kernel
+def list_faces(n: Ints) -> int:
+    """List the different faces of a tile and return how many entries there are, a multiple of 8.
+
+    Only equal keys next to each other are found, so a face may be listed twice. The last entries
+    may be left over from another tile.
+    """
+    count = 0
+    for row in range(TILE):
+        last, number = int32(-1), int32(0)
+        for column in range(TILE):
+            i = uint32(row * TILE + column)
+            key = n[KEY + i]
+            if key != last:
+                if row > 0 and key == n[KEY + i - uint32(TILE)]:
+                    number = n[FACE_OF + i - uint32(TILE)]
+                else:
+                    number = int32(count)
+                    n[FACE_KEY + uint32(count)] = key
+                    count += 1
+            n[FACE_OF + i] = number
+            last = key
+    return (count + 7) & ~7
+
+
+@render_kernel
+def find_neighbours(count: int, n: Ints) -> None:
+    """Write the indices of the eight cells around the front cell of each listed face."""
+    for f in range(count):
+        key = n[FACE_KEY + uint32(f)]
+        front, axis = int32(key >> int32(3)), int32((key >> int32(1)) & int32(3))
+        # The first axis is x, or y for a face across x; the second is z, or y for one across z.
+        is_x, is_z = axis == int32(0), axis == int32(2)
+        one, step_1 = _Y if is_x else _X, _STEP_Y if is_x else _STEP_X
+        two, step_2 = _Y if is_z else _Z, _STEP_Y if is_z else _STEP_Z
+        fixed = int32(front & ~int32(one | two))
+        low_1, at_1, high_1 = (front - step_1) & one, front & one, (front + step_1) & one
+        low_2, at_2, high_2 = (front - step_2) & two, front & two, (front + step_2) & two
+        to = uint32(f)
+        n[NEIGHBOUR + _LOW_1 + to] = int32(fixed | low_1 | at_2)
+        n[NEIGHBOUR + _HIGH_1 + to] = int32(fixed | high_1 | at_2)
+        n[NEIGHBOUR + _LOW_2 + to] = int32(fixed | at_1 | low_2)
+        n[NEIGHBOUR + _HIGH_2 + to] = int32(fixed | at_1 | high_2)
+        n[NEIGHBOUR + _CORNERS + to] = int32(fixed | low_1 | low_2)
+        n[NEIGHBOUR + _CORNERS + LANES + to] = int32(fixed | high_1 | low_2)
+        n[NEIGHBOUR + _CORNERS + 2 * LANES + to] = int32(fixed | low_1 | high_2)
+        n[NEIGHBOUR + _CORNERS + 3 * LANES + to] = int32(fixed | high_1 | high_2)
+
+
+@render_kernel
+def _cubes_at(one: int, two: int, diagonal: int) -> int:
+    """Number of cubes at a corner, 0 to 3, given whether each cell is one."""
+    return int32(one + two) + int32(diagonal | int32(one & two))
+
+
+@render_kernel
+def count_cubes(count: int, box: Shorts, n: Ints) -> None:
+    """Start each listed face's word with the number of cubes at its corners.
+
+    Args:
+        count: See `list_faces`.
+        box: uint16 (2**23,), the world's box field.
+        n: Integer scratch; afterwards `AROUND` holds 1 for each neighbour that is a cube.
+    """
+    for row in range(0, _NEIGHBOURS * LANES, LANES):
+        for f in range(count):
+            at = uint32(row + f)
+            n[AROUND + at] = int32(box[uint32(n[NEIGHBOUR + at])])
+    for row in range(0, _NEIGHBOURS * LANES, LANES):
+        for f in range(count):
+            at = uint32(row + f)
+            n[AROUND + at] = int32(1) if is_cube(n[AROUND + at]) else int32(0)
+    for f in range(count):
+        at = uint32(f)
+        low_1, high_1 = n[AROUND + _LOW_1 + at], n[AROUND + _HIGH_1 + at]
+        low_2, high_2 = n[AROUND + _LOW_2 + at], n[AROUND + _HIGH_2 + at]
+        word = _cubes_at(low_1, low_2, n[AROUND + _CORNERS + at])
+        word |= _cubes_at(high_1, low_2, n[AROUND + _CORNERS + LANES + at]) << int32(2)
+        word |= _cubes_at(low_1, high_2, n[AROUND + _CORNERS + 2 * LANES + at]) << int32(4)
+        word |= _cubes_at(high_1, high_2, n[AROUND + _CORNERS + 3 * LANES + at]) << int32(6)
+        n[WORD + at] = int32(word) if n[FACE_KEY + at] != int32(0) else int32(0)
+
+
+@render_kernel
+def _level_at(first: int, level: int, is_hidden: int) -> int:
+    """Level of a cell at a corner, or that of the first cell if it is dark or hidden."""
+    return first if (level == int32(0)) | (is_hidden != int32(0)) else level
+
+
+@render_kernel
+def add_levels(count: int, light: Bytes, n: Ints) -> int:
+    """Complete each listed face's word with the levels of light at its corners.
+
+    Args:
+        count: See `list_faces`.
+        light: uint8 (2**23,), level of sky light.
+        n: Integer scratch, as `count_cubes` leaves it.
+
+    Returns:
+        The level in quarters if it is the same at all corners of all faces, else `MIXED`.
+    """
+    for f in range(count):
+        at = uint32(f)
+        n[LEVEL + at] = int32(light[uint32(n[FACE_KEY + at] >> int32(3))])
+    for row in range(0, _NEIGHBOURS * LANES, LANES):
+        for f in range(count):
+            at = uint32(row + f)
+            n[NEIGHBOUR + at] = int32(light[uint32(n[NEIGHBOUR + at])])
+    differs, none = int32(0), int32(0)
+    for f in range(count):
+        at = uint32(f)
+        first = n[LEVEL + at]
+        low_1 = _level_at(first, n[NEIGHBOUR + _LOW_1 + at], none) + first
+        high_1 = _level_at(first, n[NEIGHBOUR + _HIGH_1 + at], none) + first
+        low_2 = _level_at(first, n[NEIGHBOUR + _LOW_2 + at], none)
+        high_2 = _level_at(first, n[NEIGHBOUR + _HIGH_2 + at], none)
+        is_low_1, is_high_1 = n[AROUND + _LOW_1 + at], n[AROUND + _HIGH_1 + at]
+        is_low_2, is_high_2 = n[AROUND + _LOW_2 + at], n[AROUND + _HIGH_2 + at]
+        a = _level_at(first, n[NEIGHBOUR + _CORNERS + at], is_low_1 & is_low_2)
+        b = _level_at(first, n[NEIGHBOUR + _CORNERS + LANES + at], is_high_1 & is_low_2)
+        c = _level_at(first, n[NEIGHBOUR + _CORNERS + 2 * LANES + at], is_low_1 & is_high_2)
+        d = _level_at(first, n[NEIGHBOUR + _CORNERS + 3 * LANES + at], is_high_1 & is_high_2)
+        a, b = int32(a + low_1 + low_2), int32(b + high_1 + low_2)
+        c, d = int32(c + low_1 + high_2), int32(d + high_1 + high_2)
+        levels = int32(a << int32(8)) | int32(b << int32(14))
+        levels |= int32(c << int32(20)) | int32(d << int32(26))
+        levels = int32(levels) if n[FACE_KEY + at] != int32(0) else _ALL_FULL
+        n[WORD + at] |= levels
+        n[LEVEL + at] = levels
+    whole = n[LEVEL]
+    for f in range(count):
+        differs |= n[LEVEL + uint32(f)] ^ whole
+    level = (whole >> int32(8)) & _LEVELS
+    for bits in _CORNER_BITS:
+        differs |= ((whole >> int32(bits)) & _LEVELS) ^ level
+    return MIXED if differs else level
+
+
+@render_kernel
+def _between(low: float, high: float, share: float) -> float:
+    return low + (high - low) * share
+
+
+@render_kernel
+def spread_openness(s: Floats, n: Ints) -> None:
+    """Write how open the corners around each hit are, interpolated at the point that it hits."""
+    for i in range(LANES):
+        n[KEY + i] = n[WORD + uint32(n[FACE_OF + i])]
+    for i in range(LANES):
+        axis, word = n[FACE + i] >> int32(1), n[KEY + i]
+        one = s[POINT_Y + i] if axis == int32(0) else s[POINT_X + i]
+        two = s[POINT_Y + i] if axis == int32(2) else s[POINT_Z + i]
+        a, b = float32(word & _CUBES), float32((word >> int32(2)) & _CUBES)
+        c, d = float32((word >> int32(4)) & _CUBES), float32((word >> int32(6)) & _CUBES)
+        cubes = _between(_between(a, b, one), _between(c, d, one), two)
+        s[OPENNESS + i] = ONE - PER_CUBE * cubes
+
+
+@render_kernel
+def spread_light(s: Floats, n: Ints) -> None:
+    """Write the light on each hit, interpolated between corners, then between levels."""
+    for i in range(LANES):
+        axis, word = n[FACE + i] >> int32(1), n[KEY + i]
+        one = s[POINT_Y + i] if axis == int32(0) else s[POINT_X + i]
+        two = s[POINT_Y + i] if axis == int32(2) else s[POINT_Z + i]
+        a, b = float32((word >> int32(8)) & _LEVELS), float32((word >> int32(14)) & _LEVELS)
+        c, d = float32((word >> int32(20)) & _LEVELS), float32((word >> int32(26)) & _LEVELS)
+        level = _between(_between(a, b, one), _between(c, d, one), two) * float32(0.25)
+        below = min(int32(level), int32(LEVELS - 2))
+        n[LEVEL + i] = below
+        s[LEVEL_ABOVE + i] = level - float32(below)
+    for i in range(LANES):
+        below = uint32(n[LEVEL + i])
+        n[LEVEL + i] = n[LIGHT_MAP + below]
+        n[KEY + i] = n[LIGHT_MAP + below + uint32(1)]
+    for i in range(LANES):
+        share, low, high = s[LEVEL_ABOVE + i], n[LEVEL + i], n[KEY + i]
+        s[LIGHT_R + i] = _channel(low, high, int32(0), share)
+        s[LIGHT_G + i] = _channel(low, high, int32(8), share)
+        s[LIGHT_B + i] = _channel(low, high, int32(16), share)
+
+
+@render_kernel
+def _channel(low: int, high: int, bits: int, share: float) -> float:
+    """A channel of the light between two words of the light map, 0 to 1."""
+    one, other = float32((low >> bits) & int32(255)), float32((high >> bits) & int32(255))
+    return _between(one, other, share) * float32(1 / 255)
+
+
+@render_kernel
+def open_all(s: Floats) -> None:
+    """Mark the corners of all faces as open."""
+    for i in range(LANES):
+        s[OPENNESS + i] = ONE
+
+
+@render_kernel
+def light_evenly(quarters: int, s: Floats, n: Ints) -> None:
+    """Light all faces alike, by a level given in quarters."""
+    below = min(quarters >> 2, LEVELS - 2)
+    low, high = n[LIGHT_MAP + below], n[LIGHT_MAP + below + 1]
+    share = float32(quarters - 4 * below) * float32(0.25)
+    r = _channel(low, high, int32(0), share)
+    g = _channel(low, high, int32(8), share)
+    b = _channel(low, high, int32(16), share)
+    for i in range(LANES):
+        s[LIGHT_R + i], s[LIGHT_G + i], s[LIGHT_B + i] = r, g, b

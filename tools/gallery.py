@@ -1,0 +1,185 @@
+"""Draw a page of scenes to look at one by one: `python -m tools.gallery FOLDER`.
+
+Each scene is played by the embedded engine with commands and keys, and drawn as the game's window
+and as VPT's observation. The page says what should be seen. Whoever changes the looks of the engine
+draws it before and after.
+"""
+
+from __future__ import annotations
+
+import argparse
+import html
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from rllib_minestudio.env.voxel import SAMPLES
+from rllib_minestudio.env.voxel.engine import VoxelEngine
+from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS
+
+WINDOW, OBSERVATION = (640, 360), (128, 128)
+SEED = 7
+Keys = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One picture.
+
+    Attributes:
+        name: Its file's name.
+        shows: What should be seen.
+        commands: Chat commands at the beginning; the player looks south at the horizon.
+        play: Numbers of ticks, and the keys held for as long.
+        biome: Where it is.
+        slot: In an open screen, the slot that the cursor is moved to.
+    """
+
+    name: str
+    shows: str
+    commands: tuple[str, ...] = ()
+    play: tuple[tuple[int, Keys], ...] = ((1, {}),)
+    biome: str = "plains"
+    slot: int | None = field(default=None, kw_only=True)
+
+
+def _at(daytime: int | str, yaw: int = 0, pitch: int = 0) -> tuple[str, ...]:
+    return f"/time set {daytime}", f"/tp @p ~ ~ ~ {yaw} {pitch}"
+
+
+def _room(inside: str = "air") -> tuple[str, ...]:
+    """A room of planks below the ground, with steps and pillars, and a shaft to the sky."""
+    return (
+        "/tp @p ~ 40 ~ 20 20",
+        "/fill ~-6 ~-1 ~-3 ~6 ~4 ~12 oak_planks",
+        f"/fill ~-5 ~ ~-2 ~5 ~3 ~11 {inside}",
+        "/fill ~3 ~ ~6 ~5 ~ ~11 stone_bricks",
+        "/fill ~4 ~1 ~8 ~5 ~1 ~11 stone_bricks",
+        "/fill ~-4 ~ ~5 ~-4 ~3 ~5 oak_log",
+        "/setblock ~-1 ~ ~4 stone",
+        "/setblock ~ ~ ~5 stone",
+        "/fill ~-3 ~4 ~8 ~-3 ~60 ~8 air",
+    )
+
+
+_STONE_AHEAD = ("/setblock ~ ~1 ~2 stone", "/tp @p ~ ~ ~ 0 0")
+_WALK = {"forward": 1}
+_OPEN = ((1, {"inventory": 1}), (2, {}))
+
+SCENES = (
+    Scene("noon", "plains: fog towards the horizon, steps dark at their foot", _at(6000)),
+    Scene("sky", "clouds and sky, looking up", _at(6000, 30, -35)),
+    Scene("sunrise", "the sun low in the east, glow on this side only", _at(23200, -90)),
+    Scene("away_from_sunrise", "no glow in the west", _at(23200, 90)),
+    Scene("sunset", "the sun low in the west, glow on this side only", _at(12600, 90)),
+    Scene("night", "moon, stars, a dark blue ground that can be made out", _at(18000, 0, -10)),
+    Scene("moon", "the full moon overhead among stars", _at(18000, 90, -80)),
+    Scene("forest", "trunks and leaves, shade under the trees", _at(6000, 60, 5), biome="forest"),
+    Scene("forest_night", "darker below trees", _at(18000, 60, 5), biome="forest"),
+    Scene("desert", "sand, far view", _at(6000, 120, 5), biome="desert"),
+    Scene("room", "corners, steps and pillars with soft shade; light from the shaft", _room()),
+    Scene(
+        "tunnel", "an unlit tunnel: dim grey, its corners darker",
+        ("/tp @p ~ 20 ~ 0 5", "/fill ~-1 ~ ~-3 ~1 ~2 ~20 air"),
+    ),
+    Scene(
+        "roof", "by night, the ground under a roof gets darker towards the middle",
+        ("/fill ~-5 ~4 ~2 ~5 ~4 ~12 oak_planks", *_at(18000, 0, 20)),
+    ),
+    Scene("outline", "the outline of the block aimed at", _STONE_AHEAD),
+    *(
+        Scene(f"mining_{ticks}", f"stone after {ticks} of 150 ticks: cracks and dust",
+              _STONE_AHEAD, ((ticks, {"attack": 1}),))
+        for ticks in (20, 75, 140)
+    ),
+    Scene(
+        "burst", "dirt has just broken: a burst of its dust",
+        ("/setblock ~ ~1 ~2 dirt", "/tp @p ~ ~ ~ 0 0"), ((18, {"attack": 1}),),
+    ),
+    Scene("walking", "the view in mid-step", _at(6000, 0, 10), ((13, _WALK),)),
+    Scene("sprinting", "a wider view", _at(6000, 0, 10), ((20, {**_WALK, "sprint": 1}),)),
+    Scene("hurt", "the view tilts after a fall", ("/tp @p ~ ~7 ~ 0 0",), ((15, {}),)),
+    Scene(
+        "attack_indicator", "a bar below the crosshair after a blow",
+        ("/give @p iron_axe", *_at(6000, 0, 0)), ((3, {}), (4, {"attack": 1})),
+    ),
+    Scene(
+        "furnaces", "furnaces with their fronts to all sides, logs along all axes",
+        (
+            *(f"/setblock ~{x} ~1 ~4 furnace[facing={side}]"
+              for x, side in zip(range(-4, 4, 2), ("north", "east", "south", "west"), strict=True)),
+            *(f"/setblock ~{x} ~2 ~5 oak_log[axis={axis}]"
+              for x, axis in zip(range(-3, 3, 2), "xyz", strict=True)),
+            "/tp @p ~ ~1 ~ 0 5",
+        ),
+    ),
+    Scene("sand", "sand that falls", ("/setblock ~ ~6 ~4 sand", *_at(6000, 0, -10)), ((6, {}),)),
+    Scene("cows", "cows", ("/summon cow ~ ~ ~4", "/summon sheep ~2 ~ ~5", *_at(6000, 0, 10))),
+    Scene("item_name", "the name above the hotbar", ("/give @p golden_apple 3",)),
+    Scene("item_name_fading", "the same, half gone", ("/give @p golden_apple 3",), ((36, {}),)),
+    Scene(
+        "inventory", "the figure looks at the cursor; a tool's name and what it does",
+        ("/give @p wooden_pickaxe", "/give @p oak_planks 12"), _OPEN, slot=36,
+    ),
+    Scene("inventory_above", "the figure looks up and to its left", (), _OPEN, slot=2),
+    Scene(
+        "chest", "a chest's screen with a name at its right edge",
+        ("/give @p chest", "/give @p enchanted_golden_apple", "/setblock ~ ~1 ~2 chest",
+         "/tp @p ~ ~ ~ 0 0"),
+        ((1, {"hotbar.9": 1}), (1, {"use": 1}), (2, {})), slot=55,
+    ),
+)  # fmt: skip
+
+
+def draw(scene: Scene, engine: VoxelEngine) -> dict[tuple[int, int], Image.Image]:
+    """Play a scene and draw it in both sizes."""
+    engine.reset(SEED, biome=scene.biome)
+    x, y, z = engine.player.position.tolist()
+    engine.execute(f"/tp @p {int(x // 1) + 0.5} {y} {int(z // 1) + 0.5} 0 0")
+    for command in scene.commands:
+        result = engine.execute(command)
+        if not result.ok:
+            raise SystemExit(f"{scene.name}: {command}: {result.message}")
+    for ticks, keys in scene.play:
+        for _ in range(ticks):
+            engine.tick(keys)
+    screen = engine._game.state.screen
+    if scene.slot is not None and screen is not None:
+        place = LAYOUTS[screen.kind].slots[scene.slot]
+        screen.cursor.x, screen.cursor.y = place.x + 6.0, place.y + 6.0
+        engine.tick({})
+    return {size: Image.fromarray(engine.render(frame_size=size)) for size in (WINDOW, OBSERVATION)}
+
+
+def main() -> None:
+    """Write the page."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--scenes", nargs="+", choices=[scene.name for scene in SCENES])
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    engine = VoxelEngine(sampling=SAMPLES)
+    figures = []
+    for scene in SCENES:
+        if options.scenes and scene.name not in options.scenes:
+            continue
+        for (width, _), picture in draw(scene, engine).items():
+            picture.save(options.folder / f"{scene.name}_{width}.png")
+        figures.append(
+            f'<figure><img src="{scene.name}_{WINDOW[0]}.png" alt="">'
+            f'<img src="{scene.name}_{OBSERVATION[0]}.png" alt="" height="{WINDOW[1]}">'
+            f"<figcaption><b>{scene.name}</b>: {html.escape(scene.shows)}</figcaption></figure>"
+        )
+    page = options.folder / "index.html"
+    page.write_text(
+        "<!doctype html><meta charset=utf-8><title>What the engine draws</title>"
+        "<style>img{image-rendering:pixelated;margin-right:8px}</style>" + "\n".join(figures),
+        encoding="utf-8",
+    )
+    print(f"{len(figures)} scenes in {page}")
+
+
+if __name__ == "__main__":
+    main()
