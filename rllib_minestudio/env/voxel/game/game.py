@@ -141,6 +141,8 @@ class Game:
             events,
             self._event_count,
         )
+        if state.particles.count:
+            state.particles.tick(blocks)
         if pressed & DROP:
             drop_held_item(state)
         if uses and (pressed & USE or not players["use_delay"][0]):
@@ -159,6 +161,8 @@ class Game:
         items.displaced = 0
         for index in range(int(self._event_count[0])):
             resolve(state, events[index])
+        if players["hits_block"][0]:
+            state.particles.hit(blocks, state.target)
         self._falling.tick(state)
         if state.block_entities:
             state.block_entities.tick(state.world)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.entities.mobs import THROW_DELAY
+from rllib_minestudio.env.voxel.entities.particles import Particles
 from rllib_minestudio.env.voxel.entities.records import MOB_KINDS, DroppedItems, FallingBlocks, Mobs
 from rllib_minestudio.env.voxel.game.statistics import Statistics
 from rllib_minestudio.env.voxel.items.inventory import ItemStack
@@ -50,6 +51,7 @@ class GameState:
         mobs: All mobs.
         items: All dropped items.
         falling: All falling blocks.
+        particles: The dust of blocks, with a random stream of its own.
         statistics: Counters of what the player did.
         target: Target of the crosshair in the last tick, `TARGET_DTYPE` [1].
         daytime: Ticks since sunrise, 0 to 23999 (6000 is noon).
@@ -63,7 +65,7 @@ class GameState:
         held_slot: The hotbar key held in the last tick, or `NO_SLOT`.
         dead_keys: Bits of the keys held since a screen closed, which act only after a release.
         player_dead: Whether the player died during a tick.
-        rng: State of the only source of randomness, uint64 [1].
+        rng: State of the only source of randomness in the rules, uint64 [1].
     """
 
     def __init__(self) -> None:
@@ -72,6 +74,7 @@ class GameState:
         self.mobs = Mobs()
         self.items = DroppedItems()
         self.falling = FallingBlocks()
+        self.particles = Particles()
         self.block_entities = BlockEntities()
         self.statistics = Statistics()
         self.target: NDArray[np.void] = np.zeros(1, TARGET_DTYPE)
@@ -87,6 +90,7 @@ class GameState:
         self.mobs.clear()
         self.items.clear()
         self.falling.clear()
+        self.particles.begin(_mix(mixed))
         self.block_entities.clear()
         self.statistics.clear()
         self.target[0] = np.zeros((), TARGET_DTYPE)

@@ -197,4 +197,5 @@ def draw_view(
         out,
         state.falling,
         None if state.screen is None else state.screen.view(),
+        state.particles,
     )
