@@ -15,17 +15,19 @@ from tools.painting.art import Rgba
 from tools.painting.grounds import SIZE, Random
 
 STAGES = 10
-FIRST_TEXELS, MORE_TEXELS = 5, 9
+FIRST_TEXELS, MORE_TEXELS = 5, 6
 """Texels of cracks in the first picture, and how many each further one adds."""
 DARK, DARKER, LIGHT = 92, 62, 150
 """Greys of a fresh crack, an old one, and its rim."""
+MOST_NEIGHBOURS = 2
+BRANCHING = 0.15
 WALKS = ((0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1))
 """Steps (down, right), in the order of their directions."""
 
 
 def paint_cracks() -> Iterator[tuple[str, Rgba]]:
     """Yield the name and picture of each stage."""
-    texels = _crack(np.random.RandomState(20))
+    texels = _crack(np.random.RandomState(36))
     for stage in range(STAGES):
         shown = texels[: FIRST_TEXELS + stage * MORE_TEXELS]
         picture = np.zeros((SIZE, SIZE, 4), np.uint8)
@@ -40,18 +42,25 @@ def paint_cracks() -> Iterator[tuple[str, Rgba]]:
 
 def _crack(rng: Random) -> list[tuple[int, int]]:
     """The texels (row, column) of all cracks, in the order in which they break."""
-    found: list[tuple[int, int]] = []
-    tips = [(8, 8, direction) for direction in (0, 3, 5)]
-    while len(found) < FIRST_TEXELS + STAGES * MORE_TEXELS:
-        row, column, direction = tips.pop(0)
-        if (row, column) not in found:
-            found.append((row, column))
-        if rng.rand() < 0.16:
-            tips.append((row, column, (direction + rng.choice((2, 6))) % len(WALKS)))
-        direction = (direction + rng.choice((-1, 0, 0, 1))) % len(WALKS)
-        row, column = row + WALKS[direction][0], column + WALKS[direction][1]
-        if not (0 <= row < SIZE and 0 <= column < SIZE):  # it goes on from an older place
+    found = [(7, 8)]
+    tips = [(7, 8, direction) for direction in (0, 2, 4, 6)]
+    while len(found) < FIRST_TEXELS + (STAGES - 1) * MORE_TEXELS:
+        if not tips:
             row, column = found[rng.randint(len(found))]
-            direction = rng.randint(len(WALKS))
+            tips.append((row, column, rng.randint(len(WALKS))))
+        row, column, direction = tips.pop(0)
+        direction = (direction + rng.choice((-1, 0, 0, 0, 1))) % len(WALKS)
+        row, column = row + WALKS[direction][0], column + WALKS[direction][1]
+        inside = 0 <= row < SIZE and 0 <= column < SIZE
+        if not inside or _neighbours(found, row, column) > MOST_NEIGHBOURS:
+            continue  # a crack ends at the rim, and where it would meet others
+        found.append((row, column))
         tips.append((row, column, direction))
+        if rng.rand() < BRANCHING:
+            tips.append((row, column, (direction + rng.choice((2, 6))) % len(WALKS)))
     return found
+
+
+def _neighbours(texels: list[tuple[int, int]], row: int, column: int) -> int:
+    """How many of the texels are at, or next to, a place."""
+    return sum(max(abs(row - i), abs(column - j)) <= 1 for i, j in texels)

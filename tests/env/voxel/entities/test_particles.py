@@ -34,16 +34,16 @@ def test_a_cube_bursts_into_64_that_fly_outwards() -> None:
     rows = burst(100).records[:64]
     assert burst(100).count == 64
     middles = (np.stack(np.mgrid[0:4, 0:4, 0:4], -1).reshape(-1, 3) + 0.5) / 4
-    np.testing.assert_allclose(rows["position"], middles + (0, 100, 0))
-    velocity = rows["velocity"] - (0, 0.1, 0)
+    np.testing.assert_allclose(rows["position"], middles + np.array([0, 100, 0]))
+    velocity = rows["velocity"] - np.array([0, 0.1, 0])
     speed = np.linalg.norm(velocity, axis=1)
-    assert 0.06 <= speed.min() and speed.max() <= 0.18
+    assert speed.min() >= 0.06 and speed.max() <= 0.18
     outward = middles - 0.5
     assert ((velocity * outward).sum(1) / speed / np.linalg.norm(outward, axis=1)).mean() > 0.5
     assert rows["life"].min() >= 4 and rows["life"].max() < 40
-    assert 0.05 <= rows["half"].min() and rows["half"].max() <= 0.1
+    assert rows["half"].min() >= 0.05 and rows["half"].max() <= 0.1
     for corner in ("column", "row"):
-        assert 0 <= rows[corner].min() and rows[corner].max() < 12
+        assert rows[corner].min() >= 0 and rows[corner].max() < 12
     assert (rows["block"] == STONE).all()
 
 
@@ -127,11 +127,13 @@ def test_the_game_is_the_same_without_it() -> None:
         engine.execute("/give @p diamond_shovel")
         engine.execute("/summon cow ~3 ~ ~3")
         engine.execute(f"/fill ~-2 {FLOOR} ~2 ~2 {FLOOR + 2} ~4 dirt")
+    dust = 0
     for _ in range(60):
         with_dust.tick({"attack": 1, "camera": (0.0, 3.0)})
         without.tick({"attack": 1, "camera": (0.0, 3.0)})
         state(without).particles.clear()
-        assert state(with_dust).particles.count
+        dust = max(dust, state(with_dust).particles.count)
+    assert dust > 20
     assert digest(with_dust) == digest(without)
 
 

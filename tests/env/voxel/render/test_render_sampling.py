@@ -15,7 +15,7 @@ from rllib_minestudio.env.voxel.render.renderer import Renderer
 from rllib_minestudio.env.voxel.render.window import mixture, sampling_of
 from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS
 from rllib_minestudio.env.voxel.screens.menu import ScreenView
-from tests.env.voxel.render.render_stage import MIDNIGHT, NOON, Stage
+from tests.env.voxel.render.render_stage import FLOOR, MIDNIGHT, NOON, Stage
 
 WINDOW = (640, 360)
 VPT = (128, 128)
@@ -73,6 +73,24 @@ def swinging(stage: Stage) -> float:
     return 12800
 
 
+def mining(stage: Stage) -> float:
+    """A block with cracks and an outline, at the next steps."""
+    stage.fill((0, 2), (0, 2), (2, 4), "oak_planks")
+    stage.stand(yaw=-20, pitch=25)
+    record = stage.player.records
+    record["is_mining"], record["mining_progress"], record["recharge_ticks"] = 1, 0.8, 2
+    record["mining_x"], record["mining_y"], record["mining_z"] = stage.x, FLOOR + 1, stage.z + 2
+    record["bob_seen"], record["stride"], record["fov_gain_seen"] = 0.1, 3.3, 0.11
+    return NOON
+
+
+def reeling(stage: Stage) -> float:
+    stage.hold("oak_log")
+    stage.stand(pitch=50)
+    stage.player.records["hurt_ticks"], stage.player.records["hand_drop_seen"] = 9, 0.3
+    return NOON
+
+
 def hurt_and_laden(stage: Stage) -> float:
     stage.player.health, stage.player.records["food"] = 7.0, 13
     stage.player.selected = 4
@@ -82,7 +100,17 @@ def hurt_and_laden(stage: Stage) -> float:
     return NOON
 
 
-SCENES = (outdoors, by_night, sun, among_mobs, dropped_things, swinging, hurt_and_laden)
+SCENES = (
+    outdoors,
+    by_night,
+    sun,
+    among_mobs,
+    dropped_things,
+    swinging,
+    hurt_and_laden,
+    mining,
+    reeling,
+)
 
 
 @pytest.fixture(scope="module")
