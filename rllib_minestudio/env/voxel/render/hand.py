@@ -110,8 +110,8 @@ def pose_of(viewpoint: Viewpoint) -> HandPose:
     if not viewpoint.bob:
         return HandPose(viewpoint.swing, drop, 0, 0, viewpoint.hurt)
     right, up = bobbing(viewpoint.bob, viewpoint.stride)
-    shift = round(right * POSE_STEPS), round(up * POSE_STEPS)
-    return HandPose(viewpoint.swing, drop, *shift, viewpoint.hurt)
+    steps = round(right * POSE_STEPS), round(up * POSE_STEPS)
+    return HandPose(viewpoint.swing, drop, *steps, viewpoint.hurt)
 
 
 class _View(NamedTuple):

@@ -103,7 +103,8 @@ class MiningMarks:
         self._share = np.zeros(width * height, np.float32)
         self._touched = np.zeros(width * height, np.int32)
         # A pixel that stands for several of the window's is as dark as the line's share of it.
-        per_pixel = WINDOW_HEIGHT / sampling.window[1]
+        window = sampling.display_columns.shape[1], WINDOW_HEIGHT
+        per_pixel = max(whole / drawn for whole, drawn in zip(window, sampling.window, strict=True))
         self._samples = min(max(round(per_pixel), 1), MOST_ROWS)
 
     def draw(
@@ -442,7 +443,7 @@ def draw_outline(
         corner: float32 (3,), the block's lowest corner relative to the eye.
         camera: float32 (CAMERA_SIZE,).
         rays: Rays of the drawn pixels.
-        samples: Rows of samples in a pixel; more than 1 in pixels that are larger than the window's.
+        samples: See `_cover_line`.
         share: float32 (h * w,), working memory, all 0.
         touched: int32 (h * w,), working memory.
         image: uint8 (h * w * 3,), drawn into.

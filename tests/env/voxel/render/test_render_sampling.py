@@ -154,11 +154,14 @@ def test_any_size_is_the_window_scaled(whole: Renderer, size: tuple[int, int]) -
     assert np.abs(frame - expected).max() < 1.1
 
 
+@pytest.mark.parametrize("scene", [among_mobs, mining, reeling])
 @pytest.mark.parametrize("size", [VPT, (100, 77), (320, 180)])
-def test_opencv_agrees_but_for_its_rounding(whole: Renderer, size: tuple[int, int]) -> None:
+def test_opencv_agrees_but_for_its_rounding(
+    whole: Renderer, size: tuple[int, int], scene: Callable[[Stage], float]
+) -> None:
     cv2 = pytest.importorskip("cv2", reason="OpenCV comes with what engine: minecraft needs")
     stage = Stage()
-    hour = among_mobs(stage)
+    hour = scene(stage)
     scaled = cv2.resize(stage.draw(whole, hour), dsize=size, interpolation=cv2.INTER_LINEAR)
     frame = stage.draw(Renderer(size, sampling=SAMPLES), hour)
     assert np.abs(frame.astype(int) - scaled).max() <= 1
