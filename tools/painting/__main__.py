@@ -13,6 +13,7 @@ from rllib_minestudio.env.voxel.render.textures import OUR_PACK
 from tools.painting.art import Rgba
 from tools.painting.blocks import paint_blocks
 from tools.painting.chests import paint_chests
+from tools.painting.cracks import paint_cracks
 from tools.painting.font import paint_font
 from tools.painting.gui import paint_gui
 from tools.painting.items import paint_items
@@ -29,6 +30,7 @@ def paint() -> Iterator[tuple[str, Rgba]]:
     yield from paint_items()
     yield from paint_blocks()
     yield from paint_chests()
+    yield from paint_cracks()
 
 
 def main() -> None:

@@ -88,7 +88,7 @@ def _widgets() -> Rgba:
 
 
 def _icons(art: dict[str, list[str]]) -> Rgba:
-    """Crosshair, hearts, hunger and the experience bar."""
+    """Crosshair, hearts, hunger, the experience bar, and the bar of the attack's charge."""
     sheet = _sheet()
     put(sheet, 0, 0, draw(art["crosshair"], WHITE))
     for name, palette, y, is_mirrored in (
@@ -106,6 +106,9 @@ def _icons(art: dict[str, list[str]]) -> Rgba:
     fill(sheet, 1, 65, 180, 3, (44, 50, 40))
     fill(sheet, 0, 69, 182, 5, (22, 40, 8))
     fill(sheet, 1, 70, 180, 3, (128, 224, 32))
+    # White inverts what is behind the bar, grey hides it.
+    fill(sheet, 36, 95, 16, 2, 70)
+    fill(sheet, 52, 95, 16, 2, 236)
     return sheet
 
 

@@ -15,8 +15,10 @@ from rllib_minestudio.env.voxel.game.game import Game
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.game.screen_handling import draw_view
 from rllib_minestudio.env.voxel.game.survey import location_stats, visible_blocks
+from rllib_minestudio.env.voxel.player.raycast import BLOCK
 from rllib_minestudio.env.voxel.render.camera import Camera
 from rllib_minestudio.env.voxel.render.renderer import Renderer
+from rllib_minestudio.env.voxel.world.blocks import STONE
 from rllib_minestudio.foundation.processes import die_with
 
 _SIZES = ((128, 128), (64, 64), (640, 360))
@@ -58,6 +60,10 @@ def _simulation() -> None:
         game.tick({name: int(held) for name, held in keys.items()})
     game.tick({"hotbar.2": 1, "camera": (80.0, 0.0)})
     game.tick({"jump": 1, "use": 1})
+    game.state.target["kind"] = BLOCK
+    game.state.particles.hit(game.state.world.blocks, game.state.target)
+    game.state.particles.burst(STONE, 0, 100, 0)
+    game.tick({})
     location_stats(game.state)
     execute(game.state, "/setblock ~ ~3 ~ stone")
     location_stats(game.state)
@@ -66,8 +72,10 @@ def _simulation() -> None:
 
 def _frames() -> None:
     game = _game()
+    x, y, z = (int(place) for place in game.state.player.position.tolist())
     for size in _SIZES:
-        game.tick({"attack": 1})
+        game.tick({"attack": 1, "forward": 1})
+        game.state.particles.burst(STONE, x, y, z + 2)
         draw_view(game.state, Renderer(size))
     execute(game.state, "/time set midnight")
     renderer = Renderer()

@@ -180,8 +180,8 @@ class Episode:
     def _check_numbers(self) -> None:
         state = self._state
         player = state.player
-        mobs, items = state.mobs, state.items
-        for rows in (player.records, mobs.records[: mobs.count], items.records[: items.count]):
+        bodies = (state.mobs, state.items, state.particles)
+        for rows in (player.records, *(body.records[: body.count] for body in bodies)):
             words = rows.view(np.float64).reshape(len(rows), rows.itemsize // 8)
             assert np.isfinite(words[:, _float_words(rows.dtype)]).all(), f"not finite: {rows}"
         assert -90.0 <= player.pitch <= 90.0 and -180.0 <= player.yaw <= 180.0, "angles"
@@ -225,6 +225,7 @@ class Episode:
         digest.update(state.player.inventory.quantity.tobytes())
         digest.update(state.mobs.records[: state.mobs.count].tobytes())
         digest.update(state.items.records[: state.items.count].tobytes())
+        digest.update(state.particles.records[: state.particles.count].tobytes())
         if state.screen is not None:
             digest.update(repr(state.screen.view()).encode())
         for container in state.block_entities:

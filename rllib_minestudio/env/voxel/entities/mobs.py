@@ -61,7 +61,9 @@ def _walk(blocks: NDArray[np.uint16], mob: np.void, speed: float) -> float:
     dx = velocity[0]
     dz = velocity[2]
     moved_x, moved_z = physics.move(blocks, mob, half, height, physics.STEP_HEIGHT, dx, dz)
-    damage = physics.fall(mob, mob.position[1] - before)
+    moved_y = mob.position[1] - before
+    mob.moved[0], mob.moved[1], mob.moved[2] = moved_x, moved_y, moved_z
+    damage = physics.fall(mob, moved_y)
     physics.apply_gravity_and_drag(mob, was_on_ground)
     if speed > 0.0 and mob.on_ground and (moved_x != dx or moved_z != dz):
         if _can_jump_over(blocks, mob):
@@ -316,6 +318,9 @@ def tick_items(
         y = item.position[1]
         z = item.position[2]
         _slide(blocks, item)
+        item.moved[0] = item.position[0] - x
+        item.moved[1] = item.position[1] - y
+        item.moved[2] = item.position[2] - z
         if _is_merge_due(item, x, y, z):
             _merge(items, kept, row)
             if item.quantity == 0:

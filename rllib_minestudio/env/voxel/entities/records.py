@@ -81,6 +81,7 @@ MOB_DTYPE = np.dtype(
     [
         ("position", np.float64, 3),  # feet, in blocks
         ("velocity", np.float64, 3),  # blocks per tick
+        ("moved", np.float64, 3),  # change of the position in the last tick
         ("yaw", np.float64),  # radians; 0 looks to +z, growing clockwise seen from above
         ("health", np.float64),
         ("last_damage", np.float64),  # of the hit that started the current invulnerability
@@ -106,6 +107,7 @@ ITEM_DTYPE = np.dtype(
     [
         ("position", np.float64, 3),
         ("velocity", np.float64, 3),
+        ("moved", np.float64, 3),  # change of the position in the last tick
         ("item", np.int32),
         ("quantity", np.int32),
         ("damage", np.int32),  # wear of a tool
@@ -121,6 +123,7 @@ ITEM_DTYPE = np.dtype(
 FALLING_DTYPE = np.dtype(
     [
         ("position", np.float64, 3),  # bottom centre
+        ("moved", np.float64, 3),  # change of the position in the last tick
         ("speed", np.float64),  # downwards, blocks per tick
         ("block", np.int32),
     ],
@@ -129,7 +132,7 @@ FALLING_DTYPE = np.dtype(
 """One falling block."""
 
 
-class _Columns:
+class Records:
     """A record array of fixed capacity, with the first `count` rows in use.
 
     Attributes:
@@ -148,6 +151,7 @@ class _Columns:
         self.count = self.displaced = 0
 
     def clear(self) -> None:
+        """Remove all rows."""
         self.count = 0
 
     def append(self) -> np.void:
@@ -172,7 +176,7 @@ class _Columns:
         self.count = len(rows)
 
 
-class Mobs(_Columns):
+class Mobs(Records):
     """All mobs of a world; writing to a column view, of `count` rows, changes the mobs."""
 
     def __init__(self) -> None:
@@ -224,7 +228,7 @@ class Mobs(_Columns):
         return self.records["limb_amplitude"][: self.count]
 
 
-class DroppedItems(_Columns):
+class DroppedItems(Records):
     """All dropped item stacks of a world; column views have `count` rows."""
 
     def __init__(self) -> None:
@@ -256,7 +260,7 @@ class DroppedItems(_Columns):
         return self.records["age"][: self.count]
 
 
-class FallingBlocks(_Columns):
+class FallingBlocks(Records):
     """All falling blocks of a world."""
 
     def __init__(self) -> None:

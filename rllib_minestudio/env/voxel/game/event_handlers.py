@@ -86,6 +86,7 @@ def break_block(state: GameState, x: int, y: int, z: int) -> None:
     kind = kind_of(block)
     if not state.world.set_block(x, y, z, AIR):
         return
+    state.particles.burst(block, x, y, z)
     spill(state, (x, y, z))
     if rest := other_half((x, y, z), block):
         place, half = rest

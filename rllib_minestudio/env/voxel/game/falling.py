@@ -72,6 +72,7 @@ def move(state: GameState) -> None:
         layer = _resting_layer(state, *column, y, y - speed)
         record["speed"] = speed * _DRAG
         record["position"][1] = y - speed
+        record["moved"][1] = -speed
         if layer is not None:
             kept[row] = False
             cell = (column[0], layer, column[1])

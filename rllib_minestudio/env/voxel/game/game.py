@@ -146,6 +146,8 @@ class Game:
             events,
             self._event_count,
         )
+        if state.particles.count:
+            state.particles.tick(blocks)
         if pressed & DROP:
             drop_held_item(state)
         if uses and (pressed & USE or not players["use_delay"][0]):
@@ -164,6 +166,8 @@ class Game:
         items.displaced = 0
         for index in range(int(self._event_count[0])):
             resolve(state, events[index])
+        if players["hits_block"][0]:
+            state.particles.hit(blocks, state.target)
         falling.notice(state)
         for kind, places in state.block_ticks.advance(state.world):
             BLOCK_TICKS[kind](state, places)

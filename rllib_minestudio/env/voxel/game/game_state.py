@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.entities.mobs import THROW_DELAY
+from rllib_minestudio.env.voxel.entities.particles import Particles
 from rllib_minestudio.env.voxel.entities.records import MOB_KINDS, DroppedItems, FallingBlocks, Mobs
 from rllib_minestudio.env.voxel.game.block_ticks import BlockTicks
 from rllib_minestudio.env.voxel.game.statistics import Statistics
@@ -56,6 +57,7 @@ class GameState:
         items: All dropped items.
         falling: All falling blocks.
         block_ticks: What is to happen to blocks, and when.
+        particles: The dust of blocks, with a random stream of its own.
         statistics: Counters of what the player did.
         target: Target of the crosshair in the last tick, `TARGET_DTYPE` [1].
         daytime: Ticks since sunrise, 0 to 23999 (6000 is noon).
@@ -71,7 +73,7 @@ class GameState:
         player_dead: Whether the player died during a tick.
         named_item: The item in hand in the last tick, whose name the display may show.
         name_ticks: Ticks for which it still shows that name.
-        rng: State of the only source of randomness, uint64 [1].
+        rng: State of the only source of randomness in the rules, uint64 [1].
     """
 
     def __init__(self) -> None:
@@ -81,6 +83,7 @@ class GameState:
         self.items = DroppedItems()
         self.falling = FallingBlocks()
         self.block_ticks = BlockTicks()
+        self.particles = Particles()
         self.block_entities = BlockEntities()
         self.statistics = Statistics()
         self.target: NDArray[np.void] = np.zeros(1, TARGET_DTYPE)
@@ -97,6 +100,7 @@ class GameState:
         self.items.clear()
         self.falling.clear()
         self.block_ticks.clear()
+        self.particles.begin(_mix(mixed))
         self.block_entities.clear()
         self.statistics.clear()
         self.target[0] = np.zeros((), TARGET_DTYPE)

@@ -184,4 +184,5 @@ def draw_view(
         state.falling,
         None if state.screen is None else state.screen.view(),
         state.name_ticks,
+        state.particles,
     )

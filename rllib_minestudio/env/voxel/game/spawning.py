@@ -45,6 +45,7 @@ def teleport(state: GameState, x: float, y: float, z: float) -> None:
     player = state.player
     player.position[:] = (x, y, z)
     player.velocity[:] = 0.0
+    player.records["moved"] = 0.0
     player.records["fall_distance"] = 0.0
     player.records["on_ground"] = 0
 

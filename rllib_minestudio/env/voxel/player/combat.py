@@ -22,7 +22,7 @@ from rllib_minestudio.env.voxel.entities.mobs import (
 )
 from rllib_minestudio.env.voxel.entities.records import HURT_TICKS, MOB_HALF, MOB_HEIGHT
 from rllib_minestudio.env.voxel.kernels import kernel
-from rllib_minestudio.env.voxel.player.player import PER_ATTACK, SWING_TICKS
+from rllib_minestudio.env.voxel.player.player import PER_ATTACK
 from rllib_minestudio.env.voxel.player.raycast import BLOCK, MOB, MOB_REACH
 
 MISS_TICKS = 10
@@ -54,7 +54,7 @@ def charged_damage(base: float, share: float) -> float:
 def swing(player: np.void) -> None:
     """Reset the attack's charge, and start the arm's swing unless one is in its first half."""
     player.attack_ticks = 0
-    if player.swing_ticks == 0 or player.swing_ticks > SWING_TICKS // 2:
+    if player.swing_ticks == 0 or player.swing_ticks - 2 >= player.swing_length // 2:
         player.swing_ticks = 1
 
 
@@ -170,6 +170,8 @@ def press_attack(
         attack(player, mobs, count, int64(target.mob), events, event_count)
     elif target.kind != BLOCK:
         player.miss_ticks = MISS_TICKS
+    if target.kind != BLOCK:
+        player.recharge_ticks = 0  # mining shows no recharging, although it resets the charge
     swing(player)
 
 

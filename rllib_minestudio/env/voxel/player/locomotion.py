@@ -26,13 +26,13 @@ from rllib_minestudio.env.voxel.player.player import (
     SPRINT,
     SPRINT_FOOD,
     STANDING_HEIGHT,
-    SWING_TICKS,
     USE,
     USE_DELAY,
     WIDTH,
     tick_hunger,
 )
 from rllib_minestudio.env.voxel.player.raycast import BLOCK, find_target
+from rllib_minestudio.env.voxel.player.view import follow_player, tick_swing, tick_view
 from rllib_minestudio.env.voxel.world import physics
 from rllib_minestudio.env.voxel.world.block_states import kind_of
 from rllib_minestudio.env.voxel.world.blocks import OPENS_SCREEN
@@ -251,16 +251,14 @@ def _turn(player: np.void, pitch: float, yaw: float) -> None:
 @kernel()
 def _count_down(player: np.void) -> None:
     player.attack_ticks += 1
+    player.recharge_ticks += 1
     if player.miss_ticks > 0:
         player.miss_ticks -= 1
     if player.hurt_ticks > 0:
         player.hurt_ticks -= 1
     if player.use_delay > 0:
         player.use_delay -= 1
-    if player.swing_ticks > 0:
-        player.swing_ticks += 1
-        if player.swing_ticks > SWING_TICKS:
-            player.swing_ticks = 0
+    tick_swing(player)
 
 
 @kernel()
@@ -305,6 +303,7 @@ def tick_player(
     _turn(player, pitch, yaw)
     find_target(blocks, player, mobs, mob_count, target)
     was_eating = player.eating_ticks > 0
+    player.hits_block = 0
     if not keys & USE:
         player.eating_ticks = 0
     if not was_eating:
@@ -318,10 +317,13 @@ def tick_player(
         release_attack(player)
     elif player.eating_ticks == 0:
         hold_attack(blocks, player, target, events, event_count)
+    tick_view(player, player.speed_factor * (SPRINT_FACTOR if player.sprinting else 1.0))
     _count_down(player)
+    x, y, z = player.position[0], player.position[1], player.position[2]
     damage = move_player(blocks, player, keys)
     player.position[0] = min(max(player.position[0], -FARTHEST), FARTHEST)
     player.position[2] = min(max(player.position[2], -FARTHEST), FARTHEST)
+    follow_player(player, x, y, z, keys & SNEAK != 0)
     if damage > 0.0:
         hurt_player(player, damage, player.resistance, events, event_count)
     if player.position[1] < VOID:

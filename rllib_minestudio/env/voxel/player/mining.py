@@ -90,6 +90,7 @@ def hold_attack(
         player.mining_progress = 0.0
         return
     swing(player)
+    player.hits_block = 1
     if player.mining_delay > 0:
         player.mining_delay -= 1
         return

@@ -34,7 +34,7 @@ STANDING_EYES, SNEAKING_EYES = 1.62, 1.27
 USE_DELAY = 4
 """Ticks between two uses while the key is held."""
 SWING_TICKS = 6
-"""Length of the arm's swing."""
+"""Length of the arm's swing, without effects."""
 
 PLAYER_DTYPE = np.dtype(
     [
@@ -77,13 +77,31 @@ PLAYER_DTYPE = np.dtype(
         ("eats_when_full", np.int32),  # whether that item can be eaten with a full food level
         ("attack_ticks", np.int32),  # since the arm last swung
         ("miss_ticks", np.int32),  # after a miss: ticks before the held key acts again
-        ("swing_ticks", np.int32),  # ticks into the arm's swing, 0 at rest
+        ("swing_ticks", np.int32),  # 0 at rest, else two more than the ticks into the arm's swing
         ("hurt_ticks", np.int32),  # counts down from 10
         ("mining_delay", np.int32),  # ticks left of the pause after a block broke
         ("mining_x", np.int64),
         ("mining_y", np.int64),
         ("mining_z", np.int64),
         ("is_mining", np.int32),
+        # What only the eye sees, see view.py; a name with "seen" is what the next frame shows.
+        ("hits_block", np.int32),  # the arm hit the block under the crosshair in the last tick
+        ("recharge_ticks", np.int32),  # since the last attack or miss, for the bar that shows it
+        ("held_item", np.int32),  # item in the main hand; written by Python, as "swing_length"
+        ("hand_item", np.int32),  # item that the hand still shows while it is lowered
+        ("swing_length", np.int32),  # ticks that a swing takes
+        ("moved", np.float64, 3),  # change of the position in the last tick
+        ("stride", np.float64),  # phase of the steps: 1 from one foot to the other
+        ("bob", np.float64),  # how much the view bobs, 0 to 0.1
+        ("bob_seen", np.float64),
+        ("eye_drop", np.float64),  # height of the standing player's eyes above the camera, blocks
+        ("eye_drop_seen", np.float64),
+        ("fov_gain", np.float64),  # share by which the field of view is wider than usual
+        ("fov_gain_seen", np.float64),
+        ("swing", np.float64),  # progress of the arm's swing, 0 to 1
+        ("swing_seen", np.float64),
+        ("hand_drop", np.float64),  # how far the hand is lowered, 0 to 1
+        ("hand_drop_seen", np.float64),
         # Like "attack_damage"; last, to keep the other fields close together in memory.
         ("mining_speed", np.float32, len(BLOCKS)),  # on the ground, by kind of block
         ("mining_ticks", np.float32, len(BLOCKS)),  # per point of hardness at speed 1
@@ -134,7 +152,7 @@ class Player:
         state["health"] = MAX_HEALTH
         state["food"] = MAX_FOOD
         state["saturation"] = START_SATURATION
-        state["attack_ticks"] = 100  # fully charged
+        state["attack_ticks"] = state["recharge_ticks"] = 100  # fully charged
         state["speed_factor"] = 1.0
         self.effects.clear()
         self._forget_effects()
@@ -170,8 +188,13 @@ class Player:
         food = FOOD.get(item_id)
         state["meal_ticks"] = food.ticks if food else 0
         state["eats_when_full"] = food is not None and food.when_full
-        if self._equipped not in (None, item_id):
+        state["swing_length"] = swing_length(self.mining_haste, self.mining_fatigue)
+        state["held_item"] = item_id
+        if self._equipped is None:
+            state["hand_item"] = item_id
+        elif self._equipped != item_id:
             state["attack_ticks"] = state["is_mining"] = state["eating_ticks"] = 0
+            state["recharge_ticks"] = -1  # this tick does not count
         self._equipped = item_id
 
     @property
@@ -253,8 +276,8 @@ class Player:
 
     @property
     def swing_progress(self) -> float:
-        """Progress of the arm's swing, 0 at rest, rising to 1 over `SWING_TICKS`."""
-        return float(self.records["swing_ticks"][0]) / SWING_TICKS
+        """Progress of the arm's swing as a frame shows it: 0 at rest, rising towards 1."""
+        return float(self.records["swing_seen"][0])
 
     @property
     def attack_charge(self) -> float:
@@ -262,6 +285,11 @@ class Player:
         state = self.records[0]
         charged = (state["attack_ticks"] + 0.5) * state["attack_speed"] / 20.0
         return float(min(charged, 1.0))
+
+
+def swing_length(haste: int, fatigue: int) -> int:
+    """Return how many ticks a swing of the arm takes, with effects of these levels."""
+    return max(SWING_TICKS - haste, 1) if haste else SWING_TICKS + 2 * fatigue
 
 
 # --------------------------------------------------------------------------------------------- keys

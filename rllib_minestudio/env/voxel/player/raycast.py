@@ -172,6 +172,29 @@ def cast_mob(
 
 
 @kernel()
+def _find(
+    blocks: NDArray[np.uint16],
+    player: np.void,
+    origin: tuple[float, float, float],
+    mobs: NDArray[np.void],
+    count: int,
+    target: np.void,
+) -> None:
+    """Write what is in the middle of the view of a player with the eyes at `origin`."""
+    direction = look_direction(player.yaw, player.pitch)
+    block_distance = cast_block(blocks, origin, direction, BLOCK_REACH, target)
+    reach = min(block_distance, BLOCK_REACH)
+    row, mob_distance = cast_mob(mobs, count, origin, direction, reach)
+    target.mob = -1
+    if row >= 0:
+        target.kind = MOB if mob_distance <= MOB_REACH else NOTHING
+        if target.kind == MOB:
+            target.mob = row
+    else:
+        target.kind = BLOCK if block_distance <= BLOCK_REACH else NOTHING
+
+
+@kernel()
 def find_target(
     blocks: NDArray[np.uint16],
     player: np.void,
@@ -185,15 +208,21 @@ def find_target(
     hides the block but cannot be hit.
     """
     eyes = SNEAKING_EYES if player.sneaking else STANDING_EYES
-    origin = (player.position[0], player.position[1] + eyes, player.position[2])
-    direction = look_direction(player.yaw, player.pitch)
-    block_distance = cast_block(blocks, origin, direction, BLOCK_REACH, target)
-    reach = min(block_distance, BLOCK_REACH)
-    row, mob_distance = cast_mob(mobs, count, origin, direction, reach)
-    target.mob = -1
-    if row >= 0:
-        target.kind = MOB if mob_distance <= MOB_REACH else NOTHING
-        if target.kind == MOB:
-            target.mob = row
-    else:
-        target.kind = BLOCK if block_distance <= BLOCK_REACH else NOTHING
+    x, y, z = player.position[0], player.position[1], player.position[2]
+    _find(blocks, player, (x, y + eyes, z), mobs, count, target)
+
+
+@kernel()
+def find_target_in_frame(
+    blocks: NDArray[np.uint16],
+    player: np.void,
+    mobs: NDArray[np.void],
+    count: int,
+    target: np.void,
+) -> None:
+    """As `find_target`, from where the player was a tick ago, which is what a frame shows."""
+    eyes = SNEAKING_EYES if player.sneaking else STANDING_EYES
+    x = player.position[0] - player.moved[0]
+    y = player.position[1] - player.moved[1]
+    z = player.position[2] - player.moved[2]
+    _find(blocks, player, (x, y + eyes, z), mobs, count, target)

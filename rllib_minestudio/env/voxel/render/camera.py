@@ -34,6 +34,9 @@ CAMERA_SIZE = LIGHT + 3 * LEVELS
 # 1.16; a little earlier here because our view distance is short).
 FOG_BEGIN = 0.7
 
+WIDEST = 165.0
+"""Degrees; Minecraft's widest field of view, 110, at its widest, 1.5 times that."""
+
 # Not bit-identical from one compilation to the next, so never used by the simulation.
 render_kernel = kernel(fastmath=True)
 
@@ -75,7 +78,7 @@ class Camera:
     Attributes:
         width: Pixels per row of the window.
         height: Rows of the window.
-        fov_degrees: Vertical field of view.
+        fov_degrees: Vertical field of view of a player who walks.
         aspect: Width over height of the *view*, whatever the frame's own aspect.
         view_distance: In blocks.
     """
@@ -91,16 +94,29 @@ class Camera:
 
     def __post_init__(self) -> None:
         """Fill in what does not change from frame to frame."""
-        camera = np.zeros(CAMERA_SIZE, np.float32)
-        half_height = math.tan(math.radians(self.fov_degrees) / 2)
-        camera[STEP_X] = 2 * half_height * self.aspect / self.width
-        camera[STEP_Y] = 2 * half_height / self.height
+        camera = self.vector = np.zeros(CAMERA_SIZE, np.float32)
         camera[VIEW] = self.view_distance
-        # A texel (1/16 block) is one pixel wide at depth 1 / (16 * step).
-        camera[MIP_DEPTH] = 1 / (16 * math.sqrt(float(camera[STEP_X]) * float(camera[STEP_Y])))
         camera[FOG_START] = FOG_BEGIN
         camera[FOG_SCALE] = 1 / (1 - FOG_BEGIN)
-        self.vector = camera
+        self.widen(0.0)
+
+    def widen(self, gain: float) -> float:
+        """Widen the field of view.
+
+        Args:
+            gain: Share of `fov_degrees` to add to it; it does not grow beyond `WIDEST`.
+
+        Returns:
+            Half the height of the view one block ahead.
+        """
+        degrees = min(self.fov_degrees * (1 + gain), max(WIDEST, self.fov_degrees))
+        half_height = math.tan(math.radians(degrees) / 2)
+        camera = self.vector
+        camera[STEP_X] = 2 * half_height * self.aspect / self.width
+        camera[STEP_Y] = 2 * half_height / self.height
+        # A texel (1/16 block) is one pixel wide at depth 1 / (16 * step).
+        camera[MIP_DEPTH] = 1 / (16 * math.sqrt(float(camera[STEP_X]) * float(camera[STEP_Y])))
+        return half_height
 
     def place(self, x: float, y: float, z: float, yaw: float, pitch: float) -> None:
         """Move the eye to (x, y, z) in the world and turn it, with angles as in `orient`."""

@@ -15,12 +15,9 @@ from operator import ne
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from numba import uint8, uint32
-from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.items.inventory import HOTBAR_SLOTS, ItemStack
 from rllib_minestudio.env.voxel.items.items import ITEMS
-from rllib_minestudio.env.voxel.render.camera import Bytes, Words, render_kernel
 from rllib_minestudio.env.voxel.render.figure import FIGURE_AREA, Figure
 from rllib_minestudio.env.voxel.render.text import (
     DARK_GREY,
@@ -474,8 +471,7 @@ class StackPictures:
 # ----------------------------------------------------------------------------- the heads-up display
 # Hotbar, hearts and hunger; only what changes is drawn again.
 #
-# The layout is that of Minecraft's window at GUI scale 1. Only the crosshair is drawn in the
-# frame's own pixels instead: averaged, it would vanish.
+# The layout is that of Minecraft's window at GUI scale 1.
 
 SLOT_STEP = 20
 BAR_WIDTH, BAR_HEIGHT = 182, 22
@@ -484,7 +480,6 @@ STATUS_UP, EXPERIENCE_UP = 39, 29
 STATUS_STEP, STATUS_COUNT, STATUS_SIZE = 8, 10, 9
 # The display is a strip of this height at the bottom, a little wider than the bar.
 STRIP_HEIGHT, STRIP_MARGIN = 40, 2
-CROSSHAIR_REACH = 4
 
 _LEFT, _TOP = STRIP_MARGIN, STRIP_HEIGHT - BAR_HEIGHT
 _STATUS_TOP = STRIP_HEIGHT - STATUS_UP
@@ -515,7 +510,6 @@ class Hud:
 
     Attributes:
         layer: The current display.
-        crosshair: uint32 (n,), indices of the crosshair's pixels.
     """
 
     def __init__(
@@ -551,8 +545,6 @@ class Hud:
         paste(self.layer.canvas, _LEFT, STRIP_HEIGHT - EXPERIENCE_UP, experience)
         self.layer.refresh(Rect(0, 0, width, STRIP_HEIGHT))
         self._shown: HudState | None = None
-        cross = _crosshair(*sampling.window, window)[np.ix_(sampling.rows, sampling.columns)]
-        self.crosshair = np.flatnonzero(cross).astype(np.uint32)
 
     def show(self, state: HudState) -> None:
         """Bring the display up to date."""
@@ -588,30 +580,3 @@ class Hud:
         places = zip(lefts, state.stacks, strict=True)
         self._stacks.draw(canvas, [(left, _TOP + 3, stack) for left, stack in places])
         self.layer.refresh(HOTBAR)
-
-
-@render_kernel
-def invert(frame: Bytes, pixels: Words) -> None:
-    """Invert the colours of pixels, which is how Minecraft draws its crosshair.
-
-    Args:
-        frame: uint8 (H * W * 3,).
-        pixels: uint32 (n,), indices of pixels.
-    """
-    for k in range(len(pixels)):
-        pixel = pixels[k] * uint32(3)
-        for channel in range(3):
-            at = pixel + uint32(channel)
-            frame[at] = uint8(255) - frame[at]
-
-
-def _crosshair(width: int, height: int, window: int) -> NDArray[np.bool_]:
-    """Mask of the crosshair in a picture, bool (height, width): at least three pixels a side."""
-    mask = np.zeros((height, width), bool)
-    thick = max(1, height // WINDOW_HEIGHT)
-    reach_x = max(1, round(CROSSHAIR_REACH * width / window))
-    reach_y = max(1, round(CROSSHAIR_REACH * height / WINDOW_HEIGHT))
-    middle_x, middle_y = width // 2, height // 2
-    mask[middle_y : middle_y + thick, middle_x - reach_x : middle_x + reach_x + thick] = True
-    mask[middle_y - reach_y : middle_y + reach_y + thick, middle_x : middle_x + thick] = True
-    return mask

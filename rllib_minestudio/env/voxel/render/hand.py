@@ -1,4 +1,4 @@
-"""The arm or the item in hand, drawn once per item and swing pose; and the rays of drawn pixels."""
+"""The arm or the item in hand, drawn once per item and pose; and the rays of drawn pixels."""
 
 from __future__ import annotations
 
@@ -38,13 +38,18 @@ from rllib_minestudio.env.voxel.render.camera import (
 from rllib_minestudio.env.voxel.render.ray_tiles import TILE
 from rllib_minestudio.env.voxel.render.texels import FACE_SHADE
 from rllib_minestudio.env.voxel.render.textures import Textures
+from rllib_minestudio.env.voxel.render.viewpoint import Viewpoint, bobbing, hurt_roll
 from rllib_minestudio.env.voxel.render.window import Rgba, Sampling
 
 # Windows with fewer rows than this get this many rays per pixel and axis.
 SMALL_FRAME, SMALL_FRAME_RAYS = 300, 2
 # A hand that comes closer than this to the eye, in blocks, may cover any part of the frame.
 NEAREST = 0.02
-HANDS_KEPT = 64
+HAND_BYTES = 4 * 1024**2
+"""Most memory for the hands that a renderer keeps: at 128x128, some two hundred."""
+POSE_STEPS = 80
+"""Steps per block to which the places of a hand are rounded, so that those of a walking player are
+soon all drawn; in the game's window, half a step is two pixels."""
 ARM, FLAT, BLOCK = range(3)
 """Kinds of hand: the bare arm, a flat picture or a block."""
 _SHADES = np.array(FACE_SHADE, np.float32)
@@ -76,6 +81,37 @@ class Hand(NamedTuple):
     left: int
     colour: Bytes
     keep: Bytes
+
+
+class HandPose(NamedTuple):
+    """How a hand is held; equal poses give equal pictures.
+
+    Attributes:
+        swing: Progress of the arm's swing, 0 to 1.
+        drop: How far the hand is lowered, in steps.
+        right: How far it bobs to the right, in steps.
+        up: How far it bobs upwards.
+        hurt: Ticks left of the reaction to a hit.
+    """
+
+    swing: float = 0.0
+    drop: int = 0
+    right: int = 0
+    up: int = 0
+    hurt: int = 0
+
+
+def pose_of(viewpoint: Viewpoint) -> HandPose:
+    """Return the pose of the hand of a player who sees the world like this.
+
+    Bobbing shifts it. That it also turns, by half a degree at most, is left out.
+    """
+    drop = round(viewpoint.drop * LOWERED * POSE_STEPS)
+    if not viewpoint.bob:
+        return HandPose(viewpoint.swing, drop, 0, 0, viewpoint.hurt)
+    right, up = bobbing(viewpoint.bob, viewpoint.stride)
+    steps = round(right * POSE_STEPS), round(up * POSE_STEPS)
+    return HandPose(viewpoint.swing, drop, *steps, viewpoint.hurt)
 
 
 class _View(NamedTuple):
@@ -138,31 +174,35 @@ class Hands:
         self._rows = ((1 - 2 * rows) * tan_y).astype(np.float32)
         self._textures = textures
         self._arm = _arm_faces(textures.picture("entity/steve"))
-        self._drawn: dict[tuple[str, float], Hand] = {}
+        self._drawn: dict[tuple[str, HandPose], Hand] = {}
+        self._bytes = 0
         for kind, item in ((ARM, ""), (FLAT, "stick"), (BLOCK, "stone")):
             for ticks in range(SWING_TICKS):
-                _view(kind, ticks / SWING_TICKS, sampling, tan_x, tan_y)
-            self.of(item, 0.0)  # loads the kernels
+                _view(kind, HandPose(ticks / SWING_TICKS), sampling, tan_x, tan_y)
+            self.of(item, HandPose())  # loads the kernels
 
-    def of(self, item: str, swing: float) -> Hand:
+    def of(self, item: str, pose: HandPose) -> Hand:
         """Return the hand to blend over a frame.
 
         Args:
             item: Name of the item in hand; empty for the bare arm.
-            swing: Progress of the arm's swing, 0..1.
+            pose: How it is held.
         """
-        key = item, swing
+        key = item, pose
         hand = self._drawn.get(key)
         if hand is None:
-            if len(self._drawn) >= HANDS_KEPT:
-                del self._drawn[next(iter(self._drawn))]
-            hand = self._drawn[key] = self._draw(item, swing)
+            hand = self._draw(item, pose)
+            self._bytes += hand.colour.nbytes + hand.keep.nbytes
+            while self._drawn and self._bytes > HAND_BYTES:
+                oldest = self._drawn.pop(next(iter(self._drawn)))
+                self._bytes -= oldest.colour.nbytes + oldest.keep.nbytes
+            self._drawn[key] = hand
         return hand
 
-    def _draw(self, item: str, swing: float) -> Hand:
+    def _draw(self, item: str, pose: HandPose) -> Hand:
         is_flat = bool(item) and self._textures.is_flat(item)
         kind = FLAT if is_flat else BLOCK if item else ARM
-        inverse, left, right, top, bottom = _view(kind, swing, self._sampling, *self._tan)
+        inverse, left, right, top, bottom = _view(kind, pose, self._sampling, *self._tan)
         n = self._per_pixel
         rays = self._columns[left * n : right * n], self._rows[top * n : bottom * n], n
         picture = np.empty((bottom - top, right - left, 4), np.uint8)
@@ -178,10 +218,17 @@ class Hands:
 
 
 @lru_cache(maxsize=512)
-def _view(kind: int, swing: float, sampling: Sampling, tan_x: float, tan_y: float) -> _View:
+def _view(kind: int, pose: HandPose, sampling: Sampling, tan_x: float, tan_y: float) -> _View:
     """How the hand is seen; arguments as in `Hands` and `Hands.of`."""
-    pose = arm_pose(swing) if kind == ARM else item_pose(swing, kind == FLAT)
-    return _View(to_space_of(pose), *_bounds(pose, sampling, tan_x, tan_y))
+    below = pose.drop / POSE_STEPS
+    if kind == ARM:
+        placed = arm_pose(pose.swing, below)
+    else:
+        placed = item_pose(pose.swing, below, kind == FLAT)
+    placed = shift(pose.right / POSE_STEPS, pose.up / POSE_STEPS, 0.0) @ placed
+    if pose.hurt:
+        placed = turn(Z, hurt_roll(pose.hurt)) @ placed
+    return _View(to_space_of(placed), *_bounds(placed, sampling, tan_x, tan_y))
 
 
 def _bounds(
@@ -220,13 +267,16 @@ def _arm_faces(skin: Rgba) -> Rgba:
 # Minecraft holds items at (0.56, -0.52, -0.72), which puts the tip of a sword outside the picture.
 # A little further away, the whole blade is visible.
 ITEM_PLACE = (0.58, -0.52, -0.92)
+LOWERED = 0.6
+"""How far below its place a hand is that is fully lowered, in blocks."""
 
 
-def item_pose(swing: float, is_flat: bool) -> Matrix:
+def item_pose(swing: float, below: float, is_flat: bool) -> Matrix:
     """Return the matrix from the unit cube of an item in hand to view space.
 
     Args:
         swing: Progress of the arm's swing, 0..1.
+        below: How far below its place the hand is, in blocks.
         is_flat: Whether the item is a flat picture, not a block.
     """
     strong = math.sin(math.sqrt(swing) * math.pi)
@@ -234,7 +284,7 @@ def item_pose(swing: float, is_flat: bool) -> Matrix:
     arm = (
         shift(-0.4 * strong, 0.2 * math.sin(math.sqrt(swing) * 2 * math.pi), 0.0)
         @ shift(0.0, 0.0, -0.2 * math.sin(swing * math.pi))
-        @ shift(*ITEM_PLACE)
+        @ shift(ITEM_PLACE[0], ITEM_PLACE[1] - below, ITEM_PLACE[2])
         @ turn(Y, 45 - 20 * late)
         @ turn(Z, -20 * strong)
         @ turn(X, -80 * strong)
@@ -247,18 +297,19 @@ def item_pose(swing: float, is_flat: bool) -> Matrix:
     return arm @ display @ shift(-0.5, -0.5, -0.5)
 
 
-def arm_pose(swing: float) -> Matrix:
+def arm_pose(swing: float, below: float) -> Matrix:
     """Return the matrix from the bare arm's unit cube (y from shoulder to hand) to view space.
 
     Args:
         swing: Progress of the arm's swing, 0..1.
+        below: How far below its place the hand is, in blocks.
     """
     root = math.sqrt(swing)
     strong = math.sin(root * math.pi)
     return (
         shift(
             0.64 - 0.3 * strong,
-            -0.6 + 0.4 * math.sin(root * 2 * math.pi),
+            -0.6 + 0.4 * math.sin(root * 2 * math.pi) - below,
             -0.72 - 0.4 * math.sin(swing * math.pi),
         )
         @ turn(Y, 45 + 70 * strong)

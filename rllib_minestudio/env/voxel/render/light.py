@@ -208,7 +208,7 @@ def find_fronts(camera: Floats, box: Shorts, s: Floats, n: Ints) -> None:
 
 
 @render_kernel
-def _mip_level(t: float, depth: float) -> tuple[float, int]:
+def mip_level(t: float, depth: float) -> tuple[float, int]:
     """Texels per side of the level to use at depth t, and where it starts in a texture."""
     size, offset = float32(16), int32(0)
     size, offset = (float32(8), int32(256)) if t > depth else (size, offset)
@@ -233,7 +233,7 @@ def choose_texels(camera: Floats, blocks: Shorts, faces: Shorts, s: Floats, n: I
         axis = face >> int32(1)
         u = s[POINT_Z + i] if axis == int32(0) else s[POINT_X + i]
         v = s[POINT_Z + i] if axis == int32(1) else ALMOST_ONE - s[POINT_Y + i]
-        size, offset = _mip_level(depth, mip_depth)
+        size, offset = mip_level(depth, mip_depth)
         row = float32(int32(v * size))
         texture = int32(n[TEXEL + i] << int32(9))
         n[TEXEL + i] = texture + offset + int32(row * size) + int32(u * size)

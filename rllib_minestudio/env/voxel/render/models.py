@@ -220,7 +220,8 @@ def build_models(
 # Which model the camera sees where.
 #
 # Positions are taken relative to the eye in double precision, then rounded to float32, so that
-# nothing jitters far from the origin. What is out of view is left out.
+# nothing jitters far from the origin. They are those of a tick ago, as the eye's is (see
+# `player.view`). What is out of view is left out.
 
 # Columns of an instance, float32.
 OFFSET = 0  # x, y, z of the feet relative to the eye, blocks
@@ -304,8 +305,10 @@ def place_mobs(
     """
     for i in range(count):
         mob = mobs[i]
-        position = mob.position
-        x, y, z = position[0] - eye[0], position[1] - eye[1], position[2] - eye[2]
+        position, moved = mob.position, mob.moved
+        x = position[0] - moved[0] - eye[0]
+        y = position[1] - moved[1] - eye[1]
+        z = position[2] - moved[2] - eye[2]
         if found == len(models) or not _in_view(camera, half_width, half_height, x, y, z):
             continue
         row = instances[found]
@@ -340,8 +343,10 @@ def place_items(
     """Append the visible dropped items; arguments and result as in `place_mobs`."""
     for i in range(count):
         item = items[i]
-        position = item.position
-        x, y, z = position[0] - eye[0], position[1] - eye[1], position[2] - eye[2]
+        position, moved = item.position, item.moved
+        x = position[0] - moved[0] - eye[0]
+        y = position[1] - moved[1] - eye[1]
+        z = position[2] - moved[2] - eye[2]
         if found == len(models) or not _in_view(camera, half_width, half_height, x, y, z):
             continue
         # The row number keeps heaps of items from turning in step.
@@ -376,8 +381,10 @@ def place_falling(
     """Append the visible falling blocks; arguments and result as in `place_mobs`."""
     for i in range(count):
         block = falling[i]
-        position = block.position
-        x, y, z = position[0] - eye[0], position[1] - eye[1], position[2] - eye[2]
+        position, moved = block.position, block.moved
+        x = position[0] - moved[0] - eye[0]
+        y = position[1] - moved[1] - eye[1]
+        z = position[2] - moved[2] - eye[2]
         if found == len(models) or not _in_view(camera, half_width, half_height, x, y, z):
             continue
         row = instances[found]

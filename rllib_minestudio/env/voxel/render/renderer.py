@@ -19,6 +19,7 @@ from rllib_minestudio.env.voxel import (
     MINESTUDIO_GAMMA,
     SAMPLINGS,
 )
+from rllib_minestudio.env.voxel.entities.particles import Particles
 from rllib_minestudio.env.voxel.entities.records import (
     FALLING_CAPACITY,
     ITEM_CAPACITY,
@@ -30,18 +31,13 @@ from rllib_minestudio.env.voxel.entities.records import (
 )
 from rllib_minestudio.env.voxel.items.inventory import HOTBAR_SLOTS, Inventory, ItemStack
 from rllib_minestudio.env.voxel.items.items import FIRST_PLAIN_ITEM, ITEMS
-from rllib_minestudio.env.voxel.player.player import SWING_TICKS, Player
+from rllib_minestudio.env.voxel.player.player import Player
 from rllib_minestudio.env.voxel.render.block_atlas import BlockAtlas, build_block_atlas
 from rllib_minestudio.env.voxel.render.boxes import render_instances
 from rllib_minestudio.env.voxel.render.camera import LIGHT, Bytes, Camera, Floats
-from rllib_minestudio.env.voxel.render.gui import (
-    Hud,
-    HudState,
-    ScreenComposer,
-    StackPictures,
-    invert,
-)
-from rllib_minestudio.env.voxel.render.hand import Hands, blend_hand, pixel_rays
+from rllib_minestudio.env.voxel.render.crosshair import Crosshair
+from rllib_minestudio.env.voxel.render.gui import Hud, HudState, ScreenComposer, StackPictures
+from rllib_minestudio.env.voxel.render.hand import Hands, blend_hand, pixel_rays, pose_of
 from rllib_minestudio.env.voxel.render.light import (
     SKY_STEP_TICKS,
     Sky,
@@ -50,6 +46,7 @@ from rllib_minestudio.env.voxel.render.light import (
     sky_at,
     star_directions,
 )
+from rllib_minestudio.env.voxel.render.mining_marks import MiningMarks
 from rllib_minestudio.env.voxel.render.models import (
     INSTANCE_SIZE,
     Models,
@@ -62,6 +59,7 @@ from rllib_minestudio.env.voxel.render.ray_tiles import new_scratch
 from rllib_minestudio.env.voxel.render.terrain import render_terrain
 from rllib_minestudio.env.voxel.render.text import HeldItemName
 from rllib_minestudio.env.voxel.render.textures import Textures, textures_of
+from rllib_minestudio.env.voxel.render.viewpoint import Viewpoint
 from rllib_minestudio.env.voxel.render.window import Sampling, reduction, sampling_of
 from rllib_minestudio.env.voxel.screens.menu import ScreenView
 from rllib_minestudio.env.voxel.world.block_states import states_of
@@ -133,19 +131,22 @@ class Renderer:
         self.width, self.height = frame_size
         self._sampling = sampling_of(sampling, (self.width, self.height), aspect)
         self.camera = Camera(*self._sampling.window, fov_degrees, aspect, view_distance)
+        self._viewpoint = Viewpoint(self.camera)
         self._rays = pixel_rays(self._sampling, self.camera)
+        self._usual_rays = self._rays.across.copy(), self._rays.upward.copy()
+        self._fov_gain = 0.0
         self._drawn = self._sampling.drawn
         self._canvas = self._sampling.new_canvas()
         self.depth = np.zeros(self._drawn[0] * self._drawn[1], np.float32)
         self._gamma = gamma
-        self._tan_y = math.tan(math.radians(fov_degrees) / 2)
+        self._tan_y = self._usual_tan = math.tan(math.radians(fov_degrees) / 2)
         self._tan_x = self._tan_y * aspect
         self._atlas, self._models = _block_atlas(resource_pack), _models(resource_pack)
         self._floats, self._ints = new_scratch()
         capacity = MOB_CAPACITY + ITEM_CAPACITY + FALLING_CAPACITY
         self._instances = np.zeros((capacity, INSTANCE_SIZE), np.float32)
         self._instance_models = np.zeros(capacity, np.int32)
-        self._eye = np.zeros(3)
+        self._marks = MiningMarks(self._sampling, resource_pack)
         self._overlays = Overlays(
             self._sampling, self._tan_x, self._tan_y, textures_of(resource_pack)
         )
@@ -167,6 +168,7 @@ class Renderer:
         falling: FallingBlocks | None = None,
         screen: ScreenView | None = None,
         name_ticks: int = 0,
+        particles: Particles | None = None,
     ) -> Frame:
         """Draw one frame.
 
@@ -181,6 +183,7 @@ class Renderer:
             falling: All falling blocks; none by default.
             screen: The open screen; none by default.
             name_ticks: Ticks for which the name of the item in hand is still shown.
+            particles: The dust of blocks; none by default.
 
         Returns:
             The frame, `out` if given.
@@ -208,22 +211,32 @@ class Renderer:
             if screen is not None:
                 self._still.keep(*view)
         self._draw_entities(world, mobs, items, falling, canvas)
+        seen = self.camera, self._viewpoint.eye, self._rays, canvas, self.depth
+        self._marks.draw(world, player, mobs, particles, self._atlas, *seen)
         light = self._light_at_eyes(world)
-        self._overlays.draw(canvas, player, inventory, light, screen, name_ticks)
+        self._overlays.draw(canvas, player, self._viewpoint, inventory, light, screen, name_ticks)
         self._sampling.finish(canvas, frame)
         return out
 
     def _look(self, player: Player, daytime: float) -> None:
         """Move the camera to the player's eyes and set the colours of the time of day."""
-        position = player.position
-        eye = self._eye
-        eye[0], eye[1], eye[2] = position[0], position[1] + player.eye_height, position[2]
-        self.camera.place(float(eye[0]), float(eye[1]), float(eye[2]), player.yaw, player.pitch)
+        self._viewpoint.follow(player)
+        if self._viewpoint.fov_gain != self._fov_gain:
+            self._fov_gain = self._viewpoint.fov_gain
+            self._widen(self._fov_gain)
         step = int(daytime) // SKY_STEP_TICKS
         if step != self._sky_step:
             self._sky_step = step
             self._sky = sky_at(step * SKY_STEP_TICKS)
             apply_sky(self.camera, self._sky, self._gamma)
+
+    def _widen(self, gain: float) -> None:
+        """Widen the field of view by this share of its usual angle."""
+        half_height = self.camera.widen(gain)
+        ratio = np.float32(half_height / self._usual_tan)
+        for usual, rays in zip(self._usual_rays, self._rays[:2], strict=True):
+            np.multiply(usual, ratio, out=rays)
+        self._tan_x, self._tan_y = half_height * self.camera.aspect, half_height
 
     def _draw_world(self, world: World, frame: Frame) -> None:
         """Draw terrain and sky."""
@@ -267,7 +280,8 @@ class Renderer:
         """Draw mobs, dropped items and falling blocks."""
         models, vector = self._models, self.camera.vector
         instances, chosen = self._instances, self._instance_models
-        view = (world.light, vector, self._eye, self._tan_x, self._tan_y, instances, chosen)
+        eye = self._viewpoint.eye
+        view = (world.light, vector, eye, self._tan_x, self._tan_y, instances, chosen)
         found = 0
         if mobs.count:
             found = place_mobs(mobs.records, mobs.count, models.mob, *view, found)
@@ -293,7 +307,7 @@ class Renderer:
     def _light_at_eyes(self, world: World) -> Floats:
         """Light on what the player holds, float32 (3,)."""
         camera = self.camera
-        y = math.floor(self._eye.item(1))
+        y = math.floor(self._viewpoint.eye.item(1))
         first = LIGHT + 3 * level_at(world.light, camera.column_x, y, camera.column_z)
         return camera.vector[first : first + 3]
 
@@ -410,6 +424,7 @@ class Overlays:
         self._name = HeldItemName(sampling.display_columns.shape[1], *lines, textures)
         self._screen = ScreenComposer(sampling.display_columns.shape[1], *lines, textures, stacks)
         self._hands = Hands(sampling, tan_x, tan_y, textures)
+        self._crosshair = Crosshair(sampling, textures)
         self._height = sampling.drawn[1]
         self._stacks: tuple[bytes, tuple[ItemStack, ...]] = (b"", ())
 
@@ -417,6 +432,7 @@ class Overlays:
         self,
         drawn: Bytes,
         player: Player,
+        viewpoint: Viewpoint,
         inventory: Inventory,
         light: Floats,
         screen: ScreenView | None,
@@ -426,7 +442,8 @@ class Overlays:
 
         Args:
             drawn: uint8 (h * w * 3,), the pixels of the world.
-            player: The player whose hand and hearts are shown.
+            player: The player whose hearts are shown.
+            viewpoint: How the player's hand is held, and how far an attack is charged.
             inventory: What the display and the hand show.
             light: float32 (3,), light on the hand's red, green and blue, 0..1.
             screen: The open screen, if there is one.
@@ -435,13 +452,11 @@ class Overlays:
         stacks = self._hotbar(inventory)
         health = math.ceil(player.health)
         self._hud.show(HudState(stacks, player.selected, health, player.food))
-        held = stacks[player.selected].item
-        # Rounded to whole ticks, so that there are few poses to keep.
-        swing = round(player.swing_progress * SWING_TICKS) / SWING_TICKS
-        hand = self._hands.of(ITEMS[held].name if held else "", swing)
+        held = stacks[player.selected].item if viewpoint.hand < 0 else viewpoint.hand
+        hand = self._hands.of(ITEMS[held].name if held else "", pose_of(viewpoint))
         rows = drawn.reshape(self._height, -1)
-        invert(drawn, self._hud.crosshair)
         blend_hand(rows, *hand, light)
+        self._crosshair.draw(drawn, viewpoint.charge)
         self._hud.layer.blend(rows)
         if held and name_ticks:
             self._name.show(held, name_ticks)

@@ -104,7 +104,7 @@ def test_the_item_in_hand_is_seen_and_swings(renderer: Renderer, stage: Stage) -
     stage.hold("oak_log")
     assert changed(sword, stage.draw(renderer))[HAND].mean() > 0.1
     stage.hold("iron_sword")
-    stage.player.records["swing_ticks"] = 2
+    stage.player.records["swing_seen"] = 1 / 3
     assert changed(sword, stage.draw(renderer)).mean() > 0.02
 
 

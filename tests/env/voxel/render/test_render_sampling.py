@@ -15,7 +15,7 @@ from rllib_minestudio.env.voxel.render.renderer import Renderer
 from rllib_minestudio.env.voxel.render.window import mixture, sampling_of
 from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS
 from rllib_minestudio.env.voxel.screens.menu import ScreenView
-from tests.env.voxel.render.render_stage import MIDNIGHT, NOON, Stage
+from tests.env.voxel.render.render_stage import FLOOR, MIDNIGHT, NOON, Stage
 
 WINDOW = (640, 360)
 VPT = (128, 128)
@@ -69,8 +69,26 @@ def dropped_things(stage: Stage) -> float:
 
 def swinging(stage: Stage) -> float:
     stage.hold("iron_sword")
-    stage.player.records["swing_ticks"] = 2
+    stage.player.records["swing_seen"] = 1 / 3
     return 12800
+
+
+def mining(stage: Stage) -> float:
+    """A block with cracks and an outline, at the next steps."""
+    stage.fill((0, 2), (0, 2), (2, 4), "oak_planks")
+    stage.stand(yaw=-20, pitch=25)
+    record = stage.player.records
+    record["is_mining"], record["mining_progress"], record["recharge_ticks"] = 1, 0.8, 2
+    record["mining_x"], record["mining_y"], record["mining_z"] = stage.x, FLOOR + 1, stage.z + 2
+    record["bob_seen"], record["stride"], record["fov_gain_seen"] = 0.1, 3.3, 0.11
+    return NOON
+
+
+def reeling(stage: Stage) -> float:
+    stage.hold("oak_log")
+    stage.stand(pitch=50)
+    stage.player.records["hurt_ticks"], stage.player.records["hand_drop_seen"] = 9, 0.3
+    return NOON
 
 
 def hurt_and_laden(stage: Stage) -> float:
@@ -82,7 +100,17 @@ def hurt_and_laden(stage: Stage) -> float:
     return NOON
 
 
-SCENES = (outdoors, by_night, sun, among_mobs, dropped_things, swinging, hurt_and_laden)
+SCENES = (
+    outdoors,
+    by_night,
+    sun,
+    among_mobs,
+    dropped_things,
+    swinging,
+    hurt_and_laden,
+    mining,
+    reeling,
+)
 
 
 @pytest.fixture(scope="module")
@@ -126,11 +154,14 @@ def test_any_size_is_the_window_scaled(whole: Renderer, size: tuple[int, int]) -
     assert np.abs(frame - expected).max() < 1.1
 
 
+@pytest.mark.parametrize("scene", [among_mobs, mining, reeling])
 @pytest.mark.parametrize("size", [VPT, (100, 77), (320, 180)])
-def test_opencv_agrees_but_for_its_rounding(whole: Renderer, size: tuple[int, int]) -> None:
+def test_opencv_agrees_but_for_its_rounding(
+    whole: Renderer, size: tuple[int, int], scene: Callable[[Stage], float]
+) -> None:
     cv2 = pytest.importorskip("cv2", reason="OpenCV comes with what engine: minecraft needs")
     stage = Stage()
-    hour = among_mobs(stage)
+    hour = scene(stage)
     scaled = cv2.resize(stage.draw(whole, hour), dsize=size, interpolation=cv2.INTER_LINEAR)
     frame = stage.draw(Renderer(size, sampling=SAMPLES), hour)
     assert np.abs(frame.astype(int) - scaled).max() <= 1
