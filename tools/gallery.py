@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import html
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -67,7 +66,7 @@ def _room(inside: str = "air") -> tuple[str, ...]:
 
 _STONE_AHEAD = ("/setblock ~ ~1 ~2 stone", "/tp @p ~ ~ ~ 0 0")
 _WALK = {"forward": 1}
-_OPEN: tuple[tuple[int, Mapping[str, int]], ...] = ((1, {"inventory": 1}), (2, {}))
+_OPEN: tuple[tuple[int, Keys], ...] = ((1, {"inventory": 1}), (2, {}))
 
 SCENES = (
     Scene("noon", "plains: fog towards the horizon, steps dark at their foot", _at(6000)),
