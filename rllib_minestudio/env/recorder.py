@@ -51,24 +51,30 @@ class EpisodeRecorder(gym.Wrapper):
     Its memory use does not grow with the episode, except for a few bytes per step. The last info
     holds the path of the recording under `RECORDING`. If recording failed, it holds the reason
     under `RECORDING_ERROR`, and the episode goes on. An episode that is cut short by a reset is not
-    kept. Parts of the observation other than `image` are recorded, too, except in MineStudio's
-    formats, which have no room for them. Recordings without a name are numbered; in the format
-    `episodes`, the numbers continue those in the folder.
+    kept. Actions of keys are recorded with their nearest tokens. Parts of the observation other
+    than `image` are recorded, too, except in MineStudio's formats, which have no room for them.
+    Recordings without a name are numbered; in the format `episodes`, the numbers continue those in
+    the folder.
 
     Attributes:
         failures: Why recordings failed, one sentence each.
+        length: Steps recorded of the current episode; 0 if it is not recorded, or not any more.
 
     Example:
         >>> env = EpisodeRecorder(MineStudioEnv(), RecorderOptions("out"))
         >>> env.reset(seed=3, options={"recording": {"name": "first", "seed": 3}})
     """
 
-    def __init__(self, env: gym.Env, options: RecorderOptions | None = None) -> None:
+    def __init__(
+        self, env: gym.Env, options: RecorderOptions | None = None, *, on_request: bool = False
+    ) -> None:
         """Wrap `env`.
 
         Args:
             env: An environment whose observations have an `image`.
             options: None records only the episodes whose `reset` is given options.
+            on_request: Complete a recording only when `keep` is called, at the end of the episode
+                or before; the next reset discards one that was not kept.
 
         Raises:
             InvalidOptionsError: If frames have odd sides, which H.264 cannot store, or are to be
@@ -78,7 +84,10 @@ class EpisodeRecorder(gym.Wrapper):
         super().__init__(env)
         self._given = options
         self._options = RecorderOptions("")
+        self._on_request = on_request
         self._writer: EpisodeWriter | None = None
+        self._last_info: Mapping[str, Any] = {}
+        self.length = 0
         self._facts: dict[str, Any] = {}
         self._number: int | None = None
         self._seen: dict[str, NDArray] = {}
@@ -124,9 +133,27 @@ class EpisodeRecorder(gym.Wrapper):
         if self._writer is not None:
             outcome = (action, reward, terminated, truncated)
             self._guarded(self._add, outcome, extras, obs, info)
-        if terminated or truncated:
+        self._last_info = info
+        if (terminated or truncated) and not self._on_request:
             info = {**info, **self._end(info)}
         return obs, reward, terminated, truncated, info
+
+    def keep(self, **facts: Any) -> Path:
+        """Complete the current episode's recording now; further steps are not recorded.
+
+        Args:
+            facts: Facts to add, as by `note`.
+
+        Raises:
+            RecordingError: Nothing was recorded, or the recording cannot be completed.
+        """
+        if not self.length:
+            raise RecordingError("There is nothing to keep: no step is recorded.")
+        self.note(**facts)
+        ended = self._end(self._last_info)
+        if RECORDING_ERROR in ended:
+            raise RecordingError(ended[RECORDING_ERROR])
+        return Path(ended[RECORDING])
 
     def note(self, **facts: Any) -> None:
         """Add facts to the current episode's recording, which are written at its end."""
@@ -148,6 +175,7 @@ class EpisodeRecorder(gym.Wrapper):
             self._mapper.keys_of,
         )
         self._writer.begin(self._frame(obs), info)
+        self.length = 0
         self._seen = {}
         if not options.is_minestudios:
             self._seen = _blank_columns(self.env.observation_space)
@@ -162,10 +190,11 @@ class EpisodeRecorder(gym.Wrapper):
     ) -> None:
         assert self._writer is not None
         action, reward, terminated, truncated = outcome
-        frame, seen = self._frame(obs), self._seen
-        self._writer.add(
-            action, reward, terminated, truncated, frame=frame, info=info, seen=seen, **extras
-        )
+        written = {"frame": self._frame(obs), "info": info, "seen": self._seen, **extras}
+        if "buttons" not in action:
+            written["tokens"] = self._mapper.from_env(action)
+        self._writer.add(action, reward, terminated, truncated, **written)
+        self.length += 1
         self._see(obs)
 
     def _see(self, obs: Mapping[str, Any]) -> None:
@@ -191,7 +220,7 @@ class EpisodeRecorder(gym.Wrapper):
                 "video": {"source": self._options.source, "overlay": self._options.overlay},
             }
             path = self._guarded(self._writer.finish, facts)
-            self._writer = None
+            self._writer, self.length = None, 0
         if self._error is not None:
             return {RECORDING_ERROR: self._error}
         return {} if path is None else {RECORDING: str(path)}
@@ -203,7 +232,7 @@ class EpisodeRecorder(gym.Wrapper):
         except RecordingError as error:
             self._error = str(error)
             self.failures.append(self._error)
-            self._writer = None
+            self._writer, self.length = None, 0
             _logger.error("%s The episode goes on unrecorded.", error)
             return None
 
@@ -216,7 +245,7 @@ class EpisodeRecorder(gym.Wrapper):
     def _abandon(self) -> None:
         if self._writer is not None:
             self._writer.discard()
-            self._writer = None
+            self._writer, self.length = None, 0
 
     # ---------------------------------------------------------------- frames
 

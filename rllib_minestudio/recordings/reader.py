@@ -121,24 +121,25 @@ class Recording:
         return RecordedObservations(self.path / STEPS_FILE, described, len(self), damaged)
 
     def frames(
-        self, size: tuple[int, int] | None = None, stop: int | None = None
+        self, size: tuple[int, int] | None = None, stop: int | None = None, start: int = 0
     ) -> Iterator[Frame]:
         """Decode the N + 1 frames one by one, (height, width, 3) uint8 RGB.
 
         Args:
             size: (width, height) to scale to; None keeps the recorded size.
-            stop: Number of frames to yield; None yields all. N leaves out the final frame.
+            stop: Number of the frame to stop before; None yields all. N leaves out the final frame.
+            start: Number of the first frame to yield.
 
         Raises:
             RecordingError: There are fewer frames, or they cannot be decoded.
         """
-        expected = len(self) + 1 if stop is None else min(stop, len(self) + 1)
+        expected = (len(self) + 1 if stop is None else min(stop, len(self) + 1)) - start
         folder = self.path / FRAMES_FOLDER
         name = FRAMES_FOLDER if folder.is_dir() else VIDEO_FILE
         source = (
-            read_pictures(sorted(folder.iterdir()), size)
+            read_pictures(sorted(folder.iterdir())[start:], size)
             if folder.is_dir()
-            else read_video(self.video_path, size)
+            else read_video(self.video_path, size, start)
         )
         count = 0
         try:

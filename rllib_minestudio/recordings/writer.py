@@ -74,9 +74,8 @@ class EpisodeLayout(Layout):
             self._observations.add(step.seen)
         except ValueError as error:
             raise RecordingError(f"{str(self.path)!r} cannot be recorded: {error}.") from error
-        self._columns.add(
-            step.action, step.reward, step.terminated, step.truncated, step.value, step.kl
-        )
+        outcome = (step.reward, step.terminated, step.truncated)
+        self._columns.add(step.action, *outcome, step.value, step.kl, step.tokens)
 
     def complete(self, facts: Mapping[str, Any]) -> list[tuple[Path, Path]]:
         """Write the columns and `EPISODE_FILE`; the folder is renamed as a whole."""
@@ -177,6 +176,7 @@ class EpisodeWriter:
         value: float = math.nan,
         kl: float | None = None,
         seen: Mapping[str, Any] | None = None,
+        tokens: tuple[int, int] | None = None,
     ) -> None:
         """Write one step.
 
@@ -191,6 +191,7 @@ class EpisodeWriter:
             kl: KL(policy || prior) in nats at that frame; None if there is no prior.
             seen: The observation before the action, without the frame: name -> array. Names, shapes
                 and dtypes must be the same in every step.
+            tokens: The tokens nearest to an action of keys; given for every step or for none.
 
         Raises:
             RecordingError: The disk is full, the folder is gone, or the layout cannot hold the
@@ -205,7 +206,7 @@ class EpisodeWriter:
             numbers["value"] = value
         if kl is not None:
             numbers["KL"] = kl
-        step = RecordedStep(action, reward, terminated, truncated, value, kl, seen or {})
+        step = RecordedStep(action, reward, terminated, truncated, value, kl, seen or {}, tokens)
         with reporting(self.path, self.discard):
             self._layout.act(step)
             self._layout.see(self._sight(frame, info, action, numbers))
