@@ -186,9 +186,9 @@ class ActionMapper:
         env_action["camera"] = self._camera_degrees[token].copy()
         return env_action
 
-    def uses_camera(self, buttons: int) -> bool:
-        """Return whether the camera's token counts with a button token in range."""
-        return self._camera_on[buttons]
+    def uses_camera(self, buttons: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Return where the camera's token counts, for button tokens in range of any shape."""
+        return _effects()[1][buttons]
 
     def is_null(
         self, buttons: NDArray[np.integer], camera: NDArray[np.integer]

@@ -115,8 +115,10 @@ class TaskPlayer:
         self._request = request
         self._found = find_player(request)
         if isinstance(self._found, TaskPolicy):
-            options = suited_env_config(world.env, world.options, self._found.env_defaults)
-            world = replace(world, options=options)
+            defaults = self._found.env_defaults
+            options = suited_env_config(world.env, world.options, defaults)
+            own = {name: value for name, value in defaults.items() if name in AGENTS_OWN}
+            world = replace(world, options={**options, **own})
         self.world = world
         self._loaded: tuple[gym.Env, TaskPolicy] | None = None
 

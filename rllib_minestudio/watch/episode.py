@@ -141,7 +141,7 @@ class _Frames:
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
         self._decoded: Iterator[Frame] = iter(())
-        self._last: tuple[int, Frame] | None = None
+        self._last: tuple[int, Frame | None] = 0, None
 
     def at(self, t: int) -> Frame:
         """Return frame t, (height, width, 3) uint8 RGB.
@@ -149,10 +149,11 @@ class _Frames:
         Raises:
             RecordingError: There is no such frame, or it cannot be decoded.
         """
-        number, frame = self._last or (-FORWARD, np.zeros(0, np.uint8))
-        if not 0 <= t - number <= FORWARD:
+        number, frame = self._last
+        if frame is None or not 0 <= t - number <= FORWARD:
             self._decoded, number = self._recording.frames(start=t), t - 1
         for _ in range(t - number):
             frame = next(self._decoded)
+        assert frame is not None
         self._last = t, frame
         return frame

@@ -400,28 +400,28 @@ def likeliest(
         mapper: The meaning of VPT's tokens; None for other actions.
         count: How many to return.
     """
-    best = {name: np.argsort(-p, kind="stable")[:count].tolist() for name, p in heads.items()}
-    found: dict[Any, tuple[float, dict[str, Any]]] = {}
     if mapper is not None and set(heads) == {"buttons", "camera"}:
-        for buttons in best["buttons"]:
-            for camera in best["camera"]:
-                p = float(heads["buttons"][buttons])
-                is_used = mapper.uses_camera(buttons)
-                told = keys_of({"buttons": buttons, "camera": camera}, mapper)
-                p *= float(heads["camera"][camera]) if is_used else 1.0
-                found[buttons, camera if is_used else -1] = p, told
-    else:
-        joint: list[tuple[float, dict[str, int]]] = [(1.0, {})]
-        for name, tokens in best.items():
-            grown = [
-                (p * float(heads[name][token]), {**action, name: token})
-                for p, action in joint
-                for token in tokens
-            ]
-            joint = sorted(grown, key=lambda entry: -entry[0])[:count]
-        found = {tuple(action.values()): (p, {"action": action}) for p, action in joint}
-    ranked = sorted(found.values(), key=lambda entry: -entry[0])[:count]
-    return [{"p": round(p, 4), **told} for p, told in ranked]
+        uses = mapper.uses_camera(np.arange(len(heads["buttons"])))
+        still = _top({"buttons": np.where(uses, 0.0, heads["buttons"])}, count)
+        turning = {"buttons": np.where(uses, heads["buttons"], 0.0), "camera": heads["camera"]}
+        found = sorted([*still, *_top(turning, count)], key=lambda entry: -entry[0])[:count]
+        none = {"camera": mapper.null_camera_token}
+        return [{"p": round(p, 4), **keys_of({**none, **tokens}, mapper)} for p, tokens in found]
+    return [{"p": round(p, 4), "action": tokens} for p, tokens in _top(heads, count)]
+
+
+def _top(heads: Mapping[str, np.ndarray], count: int) -> list[tuple[float, dict[str, int]]]:
+    """Return the most probable combinations of tokens, with their probabilities."""
+    joint: list[tuple[float, dict[str, int]]] = [(1.0, {})]
+    for name, probabilities in heads.items():
+        best = np.argsort(-probabilities, kind="stable")[:count].tolist()
+        grown = [
+            (p * float(probabilities[token]), {**tokens, name: token})
+            for p, tokens in joint
+            for token in best
+        ]
+        joint = sorted(grown, key=lambda entry: -entry[0])[:count]
+    return joint
 
 
 def require_playable(env: gym.Env) -> None:

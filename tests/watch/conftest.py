@@ -21,7 +21,7 @@ TASK = {
         "env": "MineStudioEnv",
         "config": {
             "env_config": {
-                "obs_size": [64, 64],
+                "obs_size": [32, 32],
                 "render_size": [128, 72],
                 "num_empty_frames": 1,
                 "preferred_spawn_biome": "plains",

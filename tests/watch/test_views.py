@@ -72,7 +72,7 @@ def test_what_is_kept_holds_keys_degrees_and_tokens_tick_for_tick(catalogue, tmp
     assert (facts["task"], facts["text"]) == ("stroll", "walk about")
     assert [0, "oak_planks", 5] in [list(stack) for stack in facts["inventory"]]
     done = play(view, hand)
-    assert not list(find_recordings(tmp_path)) if (tmp_path / "played").exists() else True
+    assert not list(find_recordings(tmp_path / "played"))  # not yet
     view.keep("Ann")
     view.close()
     (found,) = find_recordings(tmp_path / "played")
@@ -88,7 +88,7 @@ def test_what_is_kept_holds_keys_degrees_and_tokens_tick_for_tick(catalogue, tmp
         list(column) for column in zip(*tokens, strict=True)
     ]
     assert found.meta["policy"]["agent"] == "Ann" and found.meta["seed"] == 7
-    (window,) = windows(found, WindowOptions(length=len(done), size=(64, 64), max_null_run=None))
+    (window,) = windows(found, WindowOptions(len(done), 0, (32, 32)))
     assert window.buttons.tolist() == found.steps["buttons"].tolist()
     assert len(list(found.frames())) == len(done) + 1
 
@@ -165,7 +165,7 @@ def test_the_likeliest_actions_are_those_of_the_whole_joint_distribution():
     ]
 
 
-@pytest.mark.parametrize("options", [{}, {"crf": 0}, {"media": "jpeg"}])
+@pytest.mark.parametrize("options", [{"crf": 0}, {"media": "jpeg"}])
 def test_an_episode_is_shown_at_any_step(catalogue, options, tmp_path):
     from rllib_minestudio.env import MineStudioEnv
     from rllib_minestudio.env.recorder import EpisodeRecorder, RecorderOptions
