@@ -30,6 +30,15 @@ window.told = [];
 document.addEventListener("picture", event => window.told.push(event.detail));
 """
 
+LOG_MOUSE = """
+window.moved = [0, 0];
+document.addEventListener("mousemove", event => {
+    if (document.pointerLockElement === null) return;
+    window.moved[0] += event.movementY;
+    window.moved[1] += event.movementX;
+});
+"""
+
 
 def pictures(driver):
     """What was told with each picture since the log began."""
@@ -45,7 +54,12 @@ def choose(driver, title, at="first"):
     select.select_by_visible_text(text)
     count = 1 + (at == "second")
     return wait_until(
-        lambda: (told := pictures(driver)) and len(told[-1]["views"]) == count and told[-1]
+        lambda: (
+            (told := pictures(driver))
+            and len(told[-1]["views"]) == count
+            and text.startswith(told[-1]["views"][-1]["title"])
+            and told[-1]
+        )
     )
 
 
@@ -70,6 +84,7 @@ def test_ten_seconds_played_are_found_in_the_recording_tick_for_tick(watched):
     choose(driver, "Play meadow yourself")
     driver.find_element("css selector", ".prompt").click()
     wait_until(lambda: pictures(driver)[-1]["runs"])
+    driver.execute_script(LOG_MOUSE)
     keys = {"w": "forward", " ": "jump", "d": "right", Keys.SHIFT: "sneak", "3": "hotbar.3"}
     used, began = set(), time.monotonic()
     while time.monotonic() - began < 10:
@@ -97,8 +112,9 @@ def test_ten_seconds_played_are_found_in_the_recording_tick_for_tick(watched):
             assert np.allclose(view["camera"], found.steps["degrees"][step - 1], atol=1e-3)
     held = {name for name, column in zip(names, rows.T, strict=True) if column.any()}
     assert held == {*used, "attack"}
-    pitch, yaw = found.steps["degrees"].sum(0)
-    assert yaw > 5 and pitch > 1  # the mouse went right and down
+    moved = np.array(driver.execute_script("return window.moved"))
+    assert np.abs(moved).sum() > 20  # pixels
+    assert np.allclose(found.steps["degrees"].sum(0), 0.15 * moved, atol=0.01)
     assert driver.get_log("browser") == []
 
 
