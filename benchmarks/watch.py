@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -79,7 +80,7 @@ def opened(address: str) -> webdriver.Chrome:
     options = webdriver.ChromeOptions()
     for flag in FLAGS:
         options.add_argument(flag)
-    driver = webdriver.Chrome(options)
+    driver = webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver")))
     driver.set_window_size(1400, 1000)
     driver.get(address)
     driver.execute_script(LOG)

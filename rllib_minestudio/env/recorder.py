@@ -59,6 +59,7 @@ class EpisodeRecorder(gym.Wrapper):
     Attributes:
         failures: Why recordings failed, one sentence each.
         length: Steps recorded of the current episode; 0 if it is not recorded, or not any more.
+        beside: The other picture that was recorded last, if one is.
 
     Example:
         >>> env = EpisodeRecorder(MineStudioEnv(), RecorderOptions("out"))
@@ -88,6 +89,7 @@ class EpisodeRecorder(gym.Wrapper):
         self._writer: EpisodeWriter | None = None
         self._last_info: Mapping[str, Any] = {}
         self.length = 0
+        self.beside: Frame | None = None
         self._facts: dict[str, Any] = {}
         self._number: int | None = None
         self._seen: dict[str, NDArray] = {}
@@ -174,7 +176,8 @@ class EpisodeRecorder(gym.Wrapper):
             options.video,
             self._mapper.keys_of,
         )
-        self._writer.begin(self._frame(obs), info)
+        frame, self.beside = self._pictures(obs)
+        self._writer.begin(frame, info, self.beside)
         self.length = 0
         self._seen = {}
         if not options.is_minestudios:
@@ -190,10 +193,16 @@ class EpisodeRecorder(gym.Wrapper):
     ) -> None:
         assert self._writer is not None
         action, reward, terminated, truncated = outcome
-        written = {"frame": self._frame(obs), "info": info, "seen": self._seen, **extras}
+        frame, self.beside = self._pictures(obs)
+        written: dict[str, Any] = {
+            "frame": frame,
+            "beside": self.beside,
+            "info": info,
+            "seen": self._seen,
+        }
         if "buttons" not in action:
             written["tokens"] = self._mapper.from_env(action)
-        self._writer.add(action, reward, terminated, truncated, **written)
+        self._writer.add(action, reward, terminated, truncated, **written, **extras)
         self.length += 1
         self._see(obs)
 
@@ -249,8 +258,17 @@ class EpisodeRecorder(gym.Wrapper):
 
     # ---------------------------------------------------------------- frames
 
-    def _frame(self, obs: Mapping[str, Any]) -> Frame:
-        return np.asarray(self.env.render() if self._options.shows_pov else obs[IMAGE])
+    def _pictures(self, obs: Mapping[str, Any]) -> tuple[Frame, Frame | None]:
+        """Return the frame to record, and the other picture if it is to be recorded, too."""
+        options = self._options
+        rendered = np.asarray(self.env.render()) if options.renders else None
+        if rendered is None:
+            return np.asarray(obs[IMAGE]), None
+        observed = np.asarray(obs[IMAGE]) if IMAGE in obs else None
+        if options.shows_pov:
+            return rendered, observed if options.beside else None
+        assert observed is not None
+        return observed, rendered
 
     def _adopt(self, options: RecorderOptions) -> None:
         """Use these options from now on, if they fit the environment's frames."""
@@ -260,11 +278,14 @@ class EpisodeRecorder(gym.Wrapper):
             raise InvalidOptionsError(problem)
         self._options = options.for_env(renders=renders)
         env_options = getattr(self.env.unwrapped, "options", None)
-        if self._options.shows_pov and env_options is not None:
-            width, height = env_options.render_size
-        else:
-            height, width = self.env.observation_space[IMAGE].shape[:2]
-        self._options.check_size(width, height)
+        sizes = []
+        if self._options.renders and env_options is not None:
+            sizes.append(env_options.render_size)
+        observed = getattr(self.env.observation_space, "spaces", {}).get(IMAGE)
+        if observed is not None and (self._options.beside or not sizes):
+            sizes.append(observed.shape[1::-1])
+        for width, height in sizes:
+            self._options.check_size(width, height)
 
 
 def why_unrecordable(
@@ -322,6 +343,11 @@ class RecorderOptions(RecordingForm):
         return self.source == POV or self.is_minestudios
 
     @property
+    def renders(self) -> bool:
+        """Whether anything is rendered at `render_size`."""
+        return self.shows_pov or self.beside
+
+    @property
     def is_minestudios(self) -> bool:
         """Whether the format is MineStudio's: rendered frames, and no other observations."""
         return self.format != "episodes"
@@ -344,6 +370,8 @@ class RecorderOptions(RecordingForm):
         problems.messages += option_problems(cls, vars(checked), "recorder: ")
         if checked.format == DATASET and checked.media != "h264":
             problems.add("media", checked.media, f"must be h264 with format {DATASET}")
+        if checked.beside is True and checked.is_minestudios:
+            problems.add("beside", checked.beside, f"must be false with format {checked.format}")
         if checked.overlay is True and checked.format == DATASET:
             rule = f"must be false with format {DATASET}, whose frames have one size"
             problems.add("overlay", checked.overlay, rule)
@@ -359,8 +387,8 @@ class RecorderOptions(RecordingForm):
         Raises:
             InvalidOptionsError: If rendered frames are required and the environment has none.
         """
-        if self.shows_pov and not renders:
-            name = "format" if self.is_minestudios else "source"
+        if self.renders and not renders:
+            name = "format" if self.is_minestudios else "source" if self.shows_pov else "beside"
             raise InvalidOptionsError(
                 f"recorder: {name} {getattr(self, name)} records rendered frames, and the "
                 "environment has none. Set its render_mode to rgb_array, or record in format "

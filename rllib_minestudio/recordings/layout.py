@@ -32,6 +32,9 @@ INFOS_FILE = "infos.jsonl.gz"
 
 VIDEO_FILE = "video.mp4"
 FRAMES_FOLDER = "frames"
+BESIDE_FILE = "beside.mp4"
+BESIDE_FOLDER = "beside"
+"""The other picture of each step, if it is stored."""
 FRAME_NAME = "{:06d}.jpg"
 
 TOKEN_COLUMNS: dict[str, type] = {"buttons": np.uint16, "camera": np.uint16}
@@ -78,11 +81,13 @@ class Sight:
         frame: (height, width, 3) uint8 RGB.
         shown: The frame as the video shows it, perhaps enlarged and with a strip below.
         info: The info.
+        beside: The other picture of the moment; None if it is not stored.
     """
 
     frame: Frame
     shown: Frame
     info: Mapping[str, Any]
+    beside: Frame | None = None
 
 
 @dataclass(frozen=True)

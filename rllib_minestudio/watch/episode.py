@@ -11,6 +11,7 @@ import numpy as np
 
 from rllib_minestudio.env.actions import ActionMapper
 from rllib_minestudio.foundation.episode_info import SUCCESS, TASK
+from rllib_minestudio.foundation.recording_options import OBSERVATION
 from rllib_minestudio.recordings import Recording
 from rllib_minestudio.recordings.video import Frame
 from rllib_minestudio.watch.views import (
@@ -48,7 +49,8 @@ class EpisodeView(View):
         self.seed = seed if isinstance(seed, int) and 0 <= seed < 2**31 else None
         columns = recording.steps
         self._returns = np.concatenate([[0.0], np.cumsum(columns["reward"], dtype=np.float64)])
-        self._frames = _Frames(recording)
+        self._frames = _Frames(recording, beside=False)
+        self._beside = _Frames(recording, beside=True) if recording.has_beside else None
         self._mapper = ActionMapper()
         self._told: dict[str, Any] = {}
 
@@ -118,8 +120,11 @@ class EpisodeView(View):
             facts |= keys_of(self._action(t), self._mapper)
             facts["value"] = number(columns["value"][t])
             facts["kl"] = number(columns["kl"][t]) if "kl" in columns else None
-        shows_agents = (meta.get("video") or {}).get("source") == "observation"
-        return facts, {"seen" if shows_agents else "view": self._frames.at(t)}
+        names = ["view", "seen"]
+        if (meta.get("video") or {}).get("source") == OBSERVATION:
+            names.reverse()
+        pictures = [self._frames.at(t), *([self._beside.at(t)] if self._beside else [])]
+        return facts, dict(zip(names, pictures, strict=False))
 
     def _action(self, t: int) -> dict[str, Any]:
         columns, keys = self._recording.steps, self._recording.meta.get("keys")
@@ -138,8 +143,8 @@ def _player(meta: dict[str, Any]) -> str:
 class _Frames:
     """The frames of a recording by their number, decoded when they are asked for."""
 
-    def __init__(self, recording: Recording) -> None:
-        self._recording = recording
+    def __init__(self, recording: Recording, *, beside: bool) -> None:
+        self._recording, self._is_beside = recording, beside
         self._decoded: Iterator[Frame] = iter(())
         self._last: tuple[int, Frame | None] = 0, None
 
@@ -151,7 +156,8 @@ class _Frames:
         """
         number, frame = self._last
         if frame is None or not 0 <= t - number <= FORWARD:
-            self._decoded, number = self._recording.frames(start=t), t - 1
+            self._decoded = self._recording.frames(start=t, beside=self._is_beside)
+            number = t - 1
         for _ in range(t - number):
             frame = next(self._decoded)
         assert frame is not None

@@ -240,11 +240,14 @@ class EnvView(View):
         }
         pictures = {}
         if self._env.render_mode == "rgb_array":
-            pictures["view"] = np.asarray(self._env.render(), np.uint8)
+            pictures["view"] = np.asarray(self._rendered(), np.uint8)
         seen = self._obs.get(IMAGE) if isinstance(self._obs, Mapping) else None
         if seen is not None:
             pictures["seen"] = np.asarray(seen, np.uint8)
         return facts, pictures
+
+    def _rendered(self) -> Any:
+        return self._env.render()
 
     def close(self) -> None:
         """Close the environment; a recording that was not kept is discarded."""
@@ -267,7 +270,7 @@ class PlayView(EnvView):
     def __init__(
         self, title: str, env: gym.Env, folder: Path, facts: Mapping[str, Any], hand: Hand
     ) -> None:
-        options = RecorderOptions(str(folder), crf=LOSSLESS)
+        options = RecorderOptions(str(folder), crf=LOSSLESS, beside=True)
         self._recorder = EpisodeRecorder(env, options, on_request=True)
         super().__init__(title, self._recorder)
         self._facts, self._hand = dict(facts), hand
@@ -299,6 +302,10 @@ class PlayView(EnvView):
         """
         path = self._recorder.keep(policy={"agent": agent, "person": True})
         self.kept, self.ended = str(path), self.ended or "kept"
+
+    def _rendered(self) -> Any:
+        # Drawn for the recording already, unless that has ended.
+        return super()._rendered() if not self._recorder.length else self._recorder.beside
 
     def shown(self) -> tuple[dict[str, Any], dict[str, Frame]]:
         """Return the facts about this moment, and the person's picture."""

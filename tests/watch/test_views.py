@@ -90,7 +90,7 @@ def test_what_is_kept_holds_keys_degrees_and_tokens_tick_for_tick(catalogue, tmp
     assert found.meta["policy"]["agent"] == "Ann" and found.meta["seed"] == 7
     (window,) = windows(found, WindowOptions(len(done), 0, (32, 32)))
     assert window.buttons.tolist() == found.steps["buttons"].tolist()
-    assert len(list(found.frames())) == len(done) + 1
+    assert [len(list(found.frames(beside=b))) for b in (False, True)] == [len(done) + 1] * 2
 
 
 def test_the_same_seed_and_hands_are_the_same_game(catalogue, tmp_path):
@@ -165,13 +165,14 @@ def test_the_likeliest_actions_are_those_of_the_whole_joint_distribution():
     ]
 
 
-@pytest.mark.parametrize("options", [{"crf": 0}, {"media": "jpeg"}])
+@pytest.mark.parametrize("options", [{"crf": 0, "beside": True}, {"media": "jpeg"}])
 def test_an_episode_is_shown_at_any_step(catalogue, options, tmp_path):
     from rllib_minestudio.env import MineStudioEnv
     from rllib_minestudio.env.recorder import EpisodeRecorder, RecorderOptions
 
     callbacks = [{"JudgeReset": {"time_limit": 300}}]
-    env = MineStudioEnv(obs_size=(32, 32), num_empty_frames=1, callbacks=callbacks)
+    sizes = {"obs_size": (32, 32), "render_size": (64, 36)}
+    env = MineStudioEnv(**sizes, num_empty_frames=1, callbacks=callbacks)
     env = EpisodeRecorder(env, RecorderOptions(str(tmp_path), **options))
     env.action_space.seed(0)
     env.reset(seed=4)
@@ -182,12 +183,15 @@ def test_an_episode_is_shown_at_any_step(catalogue, options, tmp_path):
     env.close()
     (recording,) = find_recordings(tmp_path)
     frames, infos = list(recording.frames()), list(recording.infos())
+    beside = list(recording.frames(beside=True)) if recording.has_beside else []
+    assert bool(beside) == options.get("beside", False)
     view = EpisodeView("episode", Recording(recording.path))
     view.begin(0)
     for t in (0, 1, 2, 290, 289, 7, 7, 251, 250, len(recording), 0):
         view.seek(t)
         facts, pictures = view.shown()
         assert np.array_equal(pictures["seen"], frames[t]), t
+        assert not beside or np.array_equal(pictures["view"], beside[t])
         assert (facts["step"], facts["info"], facts["seed"]) == (t, infos[t], 4)
         if t < len(recording):
             told = ActionMapper().keys_of({n: recording.steps[n][t] for n in ("buttons", "camera")})

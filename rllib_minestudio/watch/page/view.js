@@ -62,7 +62,8 @@ export class ViewPane {
   remove() { this.root.remove(); }
 
   show(view, bitmaps, runs) {
-    const who = [view.agent, view.ended && `(${view.ended})`].filter(Boolean).join(" ");
+    const agent = view.agent === view.title ? "" : view.agent;
+    const who = [agent, view.ended && `(${view.ended})`].filter(Boolean).join(" ");
     this.title.replaceChildren(view.title, " ", make("small", {}, who));
     for (const [name, bitmap] of Object.entries(bitmaps)) this.draw(name, bitmap, view);
     if (view.kind === "play") this.showPlay(view, runs);
@@ -94,6 +95,7 @@ export class ViewPane {
     const { canvas } = this.pictures[name];
     if (canvas.width !== bitmap.width || canvas.height !== bitmap.height)
       [canvas.width, canvas.height] = [bitmap.width, bitmap.height];
+    this.pictures[name].figure.style.setProperty("--aspect", bitmap.width / bitmap.height);
     canvas.getContext("2d").drawImage(bitmap, 0, 0);
     bitmap.close();
   }
@@ -133,8 +135,8 @@ export class ViewPane {
     const over = view.kept ? `Kept as ${view.kept}.` : `The episode is over: ${view.ended}.`;
     this.prompt.textContent = view.ended
       ? `${over} Begin again above.`
-      : "Click to play. Escape pauses. W A S D, Space, Shift sneaks, Control or Tab sprints, "
-        + "E inventory, 1 to 9 or the wheel, left button attacks, right one uses.";
+      : "Click to play; Escape pauses.\nW A S D and Space move, Shift sneaks, Control or Tab sprints."
+        + "\nThe left button attacks, the right one uses.\nE opens the inventory, 1 to 9 and the wheel choose a slot.";
   }
 
   // ------------------------------------------------------------------------------------- the facts
