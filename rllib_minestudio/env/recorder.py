@@ -200,9 +200,10 @@ class EpisodeRecorder(gym.Wrapper):
             "info": info,
             "seen": self._seen,
         }
+        written |= extras
         if "buttons" not in action:
             written["tokens"] = self._mapper.from_env(action)
-        self._writer.add(action, reward, terminated, truncated, **written, **extras)
+        self._writer.add(action, reward, terminated, truncated, **written)
         self.length += 1
         self._see(obs)
 

@@ -12,10 +12,13 @@ from typing import Any, Protocol
 
 import gymnasium as gym
 
-from rllib_minestudio import checkpoints
 from rllib_minestudio.algorithms.environments import is_minestudio, suited_env_config
 from rllib_minestudio.checkpoints.lookup import SavedCheckpoint, newest_checkpoint
-from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
+from rllib_minestudio.errors import (
+    CheckpointError,
+    CheckpointMismatchError,
+    InvalidOptionsError,
+)
 from rllib_minestudio.evaluation.evaluation_options import PRIOR
 from rllib_minestudio.evaluation.inference import Policy
 from rllib_minestudio.evaluation.play_loop import ActionChooser
@@ -178,7 +181,7 @@ class CheckpointPlayer:
             try:
                 self._path = newest
                 self._policy, self._made = self._loaded(), None
-            except (checkpoints.CheckpointError, OSError):
+            except (CheckpointError, OSError):
                 self._path = before
         if self._made is None or self._made[0] is not env:
             self._made = (env, *self._modules(env))

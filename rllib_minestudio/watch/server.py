@@ -11,8 +11,8 @@ import asyncio
 import secrets
 import socket
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -154,7 +154,12 @@ class Sessions:
         if before is not None:
             await before.close(TAKEN_OVER)
         news, loop = asyncio.Event(), asyncio.get_running_loop()
-        seat.session.attach(partial(loop.call_soon_threadsafe, news.set))
+
+        def on_news() -> None:
+            with suppress(RuntimeError):  # the server has just stopped
+                loop.call_soon_threadsafe(news.set)
+
+        seat.session.attach(on_news)
         sender = asyncio.create_task(_send(tab, seat.session, news))
         try:
             await _receive(tab, seat.session)

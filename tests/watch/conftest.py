@@ -36,11 +36,15 @@ TASK = {
 }
 
 
+def task_options(**env_config):
+    """The options of the task's environment, some of them changed."""
+    return {**TASK["meadow"]["config"]["env_config"], **env_config}
+
+
 def write_task(folder, **env_config):
     """Write the task's file, with other options of its environment."""
-    options = {**TASK["meadow"]["config"]["env_config"], **env_config}
     file = folder / "meadow.yaml"
-    task = {**TASK["meadow"], "config": {"env_config": options}}
+    task = {**TASK["meadow"], "config": {"env_config": task_options(**env_config)}}
     file.write_text(yaml.safe_dump({"meadow": task}))
     return file
 

@@ -12,18 +12,26 @@ from selenium.webdriver import ActionChains, Keys
 from selenium.webdriver.common.actions.action_builder import ActionBuilder
 from selenium.webdriver.support.ui import Select
 
+from rllib_minestudio.algorithms import MineStudioBCConfig
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.agents.scripted import make_agent
 from rllib_minestudio.env.recorder import RECORDING, EpisodeRecorder, RecorderOptions
-from rllib_minestudio.recordings import find_recordings
+from rllib_minestudio.recordings import Recording, find_recordings
 from rllib_minestudio.watch.catalogue import Catalogue
 from rllib_minestudio.watch.request import WatchRequest
+from tests.algorithms.toy_envs import tiny_model
 from tests.browser import needs_browser, open_page
 from tests.cli.tiny import TINY
 from tests.processes import rllib
-from tests.watch.conftest import served, wait_until, write_task
+from tests.watch.conftest import served, task_options, wait_until, write_task
 
 pytestmark = [needs_browser, pytest.mark.slow]
+
+FIVE_MINUTES = 5 * 60 * 20
+CALLBACKS = [
+    {"Task": [{"name": "stroll", "text": "walk about"}]},
+    {"JudgeReset": {"time_limit": FIVE_MINUTES}},
+]
 
 LOG_PICTURES = """
 window.told = [];
@@ -63,14 +71,16 @@ def choose(driver, title, at="first"):
     )
 
 
+def find_paths(folder):
+    """The paths of recorded episodes."""
+    return [recording.path for recording in find_recordings(folder)]
+
+
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory):
     """The server of a task with recorded episodes, and a browser with the page."""
     folder = tmp_path_factory.mktemp("watched")
-    source = write_task(folder, callbacks=[
-        {"Task": [{"name": "stroll", "text": "walk about"}]},
-        {"JudgeReset": {"time_limit": 2000}},
-    ])  # fmt: skip
+    source = write_task(folder, callbacks=CALLBACKS)
     out = folder / "played"
     catalogue = Catalogue(WatchRequest(source=str(source), out=str(out)))
     with served(catalogue) as server:
@@ -154,6 +164,41 @@ def test_an_episode_is_scrubbed(watched):
     infos = list(recording.infos())
     assert pictures(driver)[-1]["views"][0]["info"] == json.loads(json.dumps(infos[41]))
     assert driver.get_log("browser") == []
+
+
+SCRIPTED_HAND = """
+const keys = ["KeyW", "KeyA", "KeyD", "Space", "ShiftLeft", "Digit3", "KeyE"];
+let turn = 0;
+window.hand = setInterval(() => {
+    turn += 1;
+    const type = turn % 2 ? "keydown" : "keyup", code = keys[(turn >> 1) % keys.length];
+    document.dispatchEvent(new KeyboardEvent(type, {code}));
+    document.dispatchEvent(new MouseEvent("mousemove", {movementX: turn % 40 - 20, movementY: 1}));
+}, 30);
+"""
+
+
+def test_five_minutes_by_a_scripted_hand_are_cloned(watched, local_ray):
+    driver, folder = watched
+    choose(driver, "Play meadow yourself")
+    Select(driver.find_element("id", "speed")).select_by_value("16")
+    driver.find_element("css selector", ".prompt").click()
+    driver.execute_script(SCRIPTED_HAND)
+    wait_until(lambda: pictures(driver)[-1]["views"][0]["ended"], 120)
+    driver.execute_script("clearInterval(window.hand)")
+    before = set(find_paths(folder))
+    driver.find_element("css selector", ".do-keep").click()
+    (found,) = wait_until(lambda: set(find_paths(folder)) - before)
+    assert len(Recording(found)) == FIVE_MINUTES
+    config = MineStudioBCConfig().offline_data(input_=str(found), dataset_num_iters_per_learner=8)
+    config.environment(MineStudioEnv, env_config=task_options(callbacks=CALLBACKS))
+    model = tiny_model(img_shape=[32, 32, 3])
+    config.training(model=model, lr=3e-3, window_length=32, windows_per_batch=8)
+    config.training(validation_fraction=0.0, shuffle_among=64)
+    algorithm = config.debugging(seed=0).build_algo()
+    losses = [algorithm.train()["learners"]["default_policy"]["loss"] for _ in range(3)]
+    algorithm.stop()
+    assert losses[-1] < 0.9 * losses[0]
 
 
 def test_a_run_is_watched_while_it_trains(tmp_path):

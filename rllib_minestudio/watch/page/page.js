@@ -2,7 +2,7 @@
 import { Hand } from "./hand.js";
 import { ViewPane } from "./view.js";
 
-const SPEEDS = [0.1, 0.25, 0.5, 1, 2, 4, 8];
+const SPEEDS = [0.1, 0.25, 0.5, 1, 2, 4, 8, 16];
 const RETRY_MS = 1000;
 const TAKEN_OVER = 4001, FULL = 4002, BAD_MESSAGE = 4003;
 
