@@ -15,9 +15,9 @@ import gymnasium as gym
 from rllib_minestudio.algorithms.environments import is_minestudio, suited_env_config
 from rllib_minestudio.checkpoints.lookup import SavedCheckpoint, newest_checkpoint
 from rllib_minestudio.errors import (
-    CheckpointError,
     CheckpointMismatchError,
     InvalidOptionsError,
+    MineStudioError,
 )
 from rllib_minestudio.evaluation.evaluation_options import PRIOR
 from rllib_minestudio.evaluation.inference import Policy
@@ -181,7 +181,7 @@ class CheckpointPlayer:
             try:
                 self._path = newest
                 self._policy, self._made = self._loaded(), None
-            except (CheckpointError, OSError):
+            except (MineStudioError, OSError):
                 self._path = before
         if self._made is None or self._made[0] is not env:
             self._made = (env, *self._modules(env))

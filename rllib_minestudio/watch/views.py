@@ -24,7 +24,7 @@ from rllib_minestudio.env.recorder import RECORDING, EpisodeRecorder, RecorderOp
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.inference import Policy
 from rllib_minestudio.evaluation.play_loop import ActionChooser
-from rllib_minestudio.foundation.buttons import HOTBAR_KEYS
+from rllib_minestudio.foundation.buttons import HOTBAR_KEYS, INVENTORY_TOKEN
 from rllib_minestudio.foundation.episode_info import ENGINE_ERROR, SUCCESS, TASK
 from rllib_minestudio.foundation.observations import IMAGE
 from rllib_minestudio.foundation.values import plain
@@ -399,8 +399,8 @@ def likeliest(
 ) -> list[dict[str, Any]]:
     """Return the most probable joint actions, with their probabilities.
 
-    Of VPT's tokens, the camera's counts only if the buttons say so: all its tokens are one action
-    otherwise.
+    Of VPT's tokens, the camera's counts only if the buttons say so: what does the same is one
+    action, with the sum of the probabilities.
 
     Args:
         heads: Per head the probability of each token; the heads are independent.
@@ -408,12 +408,20 @@ def likeliest(
         count: How many to return.
     """
     if mapper is not None and set(heads) == {"buttons", "camera"}:
-        uses = mapper.uses_camera(np.arange(len(heads["buttons"])))
-        still = _top({"buttons": np.where(uses, 0.0, heads["buttons"])}, count)
-        turning = {"buttons": np.where(uses, heads["buttons"], 0.0), "camera": heads["camera"]}
-        found = sorted([*still, *_top(turning, count)], key=lambda entry: -entry[0])[:count]
-        none = {"camera": mapper.null_camera_token}
-        return [{"p": round(p, 4), **keys_of({**none, **tokens}, mapper)} for p, tokens in found]
+        null, camera = mapper.null_camera_token, heads["camera"].copy()
+        tokens = np.arange(len(heads["buttons"]))
+        uses = mapper.uses_camera(tokens)
+        still = np.where(uses, 0.0, heads["buttons"])
+        turning = np.where(uses, heads["buttons"], 0.0)
+        # To choose the camera and not to turn it is to do what the token before does, which
+        # differs in that choice alone; the inventory's token is alone.
+        same = np.where(uses & (tokens != INVENTORY_TOKEN), tokens - 1, tokens)
+        np.add.at(still, same, turning * camera[null])
+        camera[null] = 0.0
+        found = [*_top({"buttons": still}, count)]
+        found += _top({"buttons": turning, "camera": camera}, count)
+        found = sorted(found, key=lambda entry: -entry[0])[:count]
+        return [{"p": round(p, 4), **keys_of({"camera": null, **t}, mapper)} for p, t in found]
     return [{"p": round(p, 4), "action": tokens} for p, tokens in _top(heads, count)]
 
 

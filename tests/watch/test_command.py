@@ -33,6 +33,7 @@ def test_mistakes_are_told_before_anything_is_served(words, told, capsys):
 
 @pytest.mark.slow
 def test_what_is_kept_outlives_a_server_that_is_killed(tmp_path):
+    (tmp_path / "played").mkdir()
     process = rllib(tmp_path, "watch", write_task(tmp_path))
     address = next(line for line in process.stdout if line.startswith("watch: ")).split()[1]
     at = urlsplit(address)

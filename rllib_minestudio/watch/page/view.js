@@ -24,7 +24,9 @@ function rows(list, facts) {
 
 function inWords(action) {
   if (!action.keys) return JSON.stringify(action.action);
-  const words = action.keys.map(key => LABELS[key] ?? key.replace("hotbar.", "slot "));
+  const order = Object.keys(LABELS);
+  const keys = [...action.keys].sort((one, other) => order.indexOf(one) - order.indexOf(other));
+  const words = keys.map(key => LABELS[key] ?? key.replace("hotbar.", "slot "));
   const turn = turned(action.camera);
   return [...words, ...(turn ? [turn] : [])].join(" + ") || "nothing";
 }
@@ -86,7 +88,8 @@ export class ViewPane {
   draw(name, bitmap, view) {
     if (!this.pictures[name]) {
       const canvas = make("canvas");
-      const caption = name === "seen" ? "what the agent sees" : "what a person sees";
+      const persons = view.kind === "play" ? "" : "what a person sees";
+      const caption = name === "seen" ? "what the agent sees" : persons;
       const figure = make("figure", { className: name }, canvas, make("figcaption", {}, caption));
       this.pictures[name] = { canvas, figure };
       if (name === "view") this.row.prepend(figure); else this.row.append(figure);
