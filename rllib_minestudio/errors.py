@@ -126,6 +126,10 @@ class RecordingError(MineStudioError):
     """A recording cannot be written or read."""
 
 
+class WatchError(MineStudioError):
+    """What `rllib watch` is to show is not there, or its page cannot be served."""
+
+
 class FolderInUseError(MineStudioError):
     """Another process writes to a folder.
 

@@ -19,8 +19,11 @@ _FLAGS = (
 )
 
 
-def open_page(file):
-    """Open a file; the caller quits the driver. Whatever the page complains about is in its log."""
+def open_page(page):
+    """Open a file or an address; the caller quits the driver.
+
+    Whatever the page complains about is in its log.
+    """
     options = webdriver.ChromeOptions()
     options.binary_location = BROWSER
     for flag in _FLAGS:
@@ -28,5 +31,5 @@ def open_page(file):
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
     driver.set_script_timeout(60)
-    driver.get(file.as_uri())
+    driver.get(page if isinstance(page, str) else page.as_uri())
     return driver

@@ -22,7 +22,7 @@ ENGINE_LAYERS = (
 
 LAYERS = (
     *("env", "models", "algorithms", "evaluation", "experiments", "benchmark"),
-    *("doctor", "cli"),
+    *("watch", "doctor", "cli"),
 )
 """Upwards; `checkpoints`, `recordings` and `demonstrations` lie beside `env`, below `models`."""
 
@@ -75,7 +75,8 @@ FORBIDDEN = {
     "algorithms/training_loop/replay_buffer.py": ["ray", "torch", f"{OURS}.models"],
     "evaluation": from_layer("experiments"),
     "experiments": from_layer("benchmark"),
-    "benchmark": from_layer("doctor"),
+    "benchmark": from_layer("watch"),
+    "watch": [f"{OURS}.benchmark", *from_layer("doctor")],
     **{
         f"benchmark/{file}.py": ["ray", "torch", f"{OURS}.algorithms", f"{OURS}.experiments"]
         for file in ("task", "judge")

@@ -22,6 +22,7 @@ from rllib_minestudio.cli import (
     record_command,
     train_command,
     warmup_command,
+    watch_command,
 )
 from rllib_minestudio.cli.flags import Parser, request_from
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
@@ -47,7 +48,8 @@ Train agents in Minecraft with Ray RLlib.
 COMMANDS: dict[str, tuple[str, ModuleType]] = {
     "train": ("train agents", train_command),
     "warmup": ("compile engine and convolutions, once per machine", warmup_command),
-    "play": ("watch an agent play a task", play_command),
+    "play": ("let an agent play a task, and record it", play_command),
+    "watch": ("play a task yourself, or watch an agent, in the browser", watch_command),
     "evaluate": ("measure how well a checkpoint plays, and record it", evaluate_command),
     "benchmark": ("play suites of tasks, and compare the results", benchmark_command),
     "convert": ("translate a MineStudio config into an experiment file", convert),

@@ -186,6 +186,10 @@ class ActionMapper:
         env_action["camera"] = self._camera_degrees[token].copy()
         return env_action
 
+    def uses_camera(self, buttons: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Return where the camera's token counts, for button tokens in range of any shape."""
+        return _effects()[1][buttons]
+
     def is_null(
         self, buttons: NDArray[np.integer], camera: NDArray[np.integer]
     ) -> NDArray[np.bool_]:

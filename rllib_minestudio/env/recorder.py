@@ -51,24 +51,31 @@ class EpisodeRecorder(gym.Wrapper):
     Its memory use does not grow with the episode, except for a few bytes per step. The last info
     holds the path of the recording under `RECORDING`. If recording failed, it holds the reason
     under `RECORDING_ERROR`, and the episode goes on. An episode that is cut short by a reset is not
-    kept. Parts of the observation other than `image` are recorded, too, except in MineStudio's
-    formats, which have no room for them. Recordings without a name are numbered; in the format
-    `episodes`, the numbers continue those in the folder.
+    kept. Actions of keys are recorded with their nearest tokens. Parts of the observation other
+    than `image` are recorded, too, except in MineStudio's formats, which have no room for them.
+    Recordings without a name are numbered; in the format `episodes`, the numbers continue those in
+    the folder.
 
     Attributes:
         failures: Why recordings failed, one sentence each.
+        length: Steps recorded of the current episode; 0 if it is not recorded, or not any more.
+        beside: The other picture that was recorded last, if one is.
 
     Example:
         >>> env = EpisodeRecorder(MineStudioEnv(), RecorderOptions("out"))
         >>> env.reset(seed=3, options={"recording": {"name": "first", "seed": 3}})
     """
 
-    def __init__(self, env: gym.Env, options: RecorderOptions | None = None) -> None:
+    def __init__(
+        self, env: gym.Env, options: RecorderOptions | None = None, *, on_request: bool = False
+    ) -> None:
         """Wrap `env`.
 
         Args:
             env: An environment whose observations have an `image`.
             options: None records only the episodes whose `reset` is given options.
+            on_request: Complete a recording only when `keep` is called, at the end of the episode
+                or before; the next reset discards one that was not kept.
 
         Raises:
             InvalidOptionsError: If frames have odd sides, which H.264 cannot store, or are to be
@@ -78,7 +85,11 @@ class EpisodeRecorder(gym.Wrapper):
         super().__init__(env)
         self._given = options
         self._options = RecorderOptions("")
+        self._on_request = on_request
         self._writer: EpisodeWriter | None = None
+        self._last_info: Mapping[str, Any] = {}
+        self.length = 0
+        self.beside: Frame | None = None
         self._facts: dict[str, Any] = {}
         self._number: int | None = None
         self._seen: dict[str, NDArray] = {}
@@ -124,9 +135,27 @@ class EpisodeRecorder(gym.Wrapper):
         if self._writer is not None:
             outcome = (action, reward, terminated, truncated)
             self._guarded(self._add, outcome, extras, obs, info)
-        if terminated or truncated:
+        self._last_info = info
+        if (terminated or truncated) and not self._on_request:
             info = {**info, **self._end(info)}
         return obs, reward, terminated, truncated, info
+
+    def keep(self, **facts: Any) -> Path:
+        """Complete the current episode's recording now; further steps are not recorded.
+
+        Args:
+            facts: Facts to add, as by `note`.
+
+        Raises:
+            RecordingError: Nothing was recorded, or the recording cannot be completed.
+        """
+        if not self.length:
+            raise RecordingError("There is nothing to keep: no step is recorded.")
+        self.note(**facts)
+        ended = self._end(self._last_info)
+        if RECORDING_ERROR in ended:
+            raise RecordingError(ended[RECORDING_ERROR])
+        return Path(ended[RECORDING])
 
     def note(self, **facts: Any) -> None:
         """Add facts to the current episode's recording, which are written at its end."""
@@ -147,7 +176,9 @@ class EpisodeRecorder(gym.Wrapper):
             options.video,
             self._mapper.keys_of,
         )
-        self._writer.begin(self._frame(obs), info)
+        frame, self.beside = self._pictures(obs)
+        self._writer.begin(frame, info, self.beside)
+        self.length = 0
         self._seen = {}
         if not options.is_minestudios:
             self._seen = _blank_columns(self.env.observation_space)
@@ -162,10 +193,18 @@ class EpisodeRecorder(gym.Wrapper):
     ) -> None:
         assert self._writer is not None
         action, reward, terminated, truncated = outcome
-        frame, seen = self._frame(obs), self._seen
-        self._writer.add(
-            action, reward, terminated, truncated, frame=frame, info=info, seen=seen, **extras
-        )
+        frame, self.beside = self._pictures(obs)
+        written: dict[str, Any] = {
+            "frame": frame,
+            "beside": self.beside,
+            "info": info,
+            "seen": self._seen,
+        }
+        written |= extras
+        if "buttons" not in action:
+            written["tokens"] = self._mapper.from_env(action)
+        self._writer.add(action, reward, terminated, truncated, **written)
+        self.length += 1
         self._see(obs)
 
     def _see(self, obs: Mapping[str, Any]) -> None:
@@ -191,7 +230,7 @@ class EpisodeRecorder(gym.Wrapper):
                 "video": {"source": self._options.source, "overlay": self._options.overlay},
             }
             path = self._guarded(self._writer.finish, facts)
-            self._writer = None
+            self._writer, self.length = None, 0
         if self._error is not None:
             return {RECORDING_ERROR: self._error}
         return {} if path is None else {RECORDING: str(path)}
@@ -203,7 +242,7 @@ class EpisodeRecorder(gym.Wrapper):
         except RecordingError as error:
             self._error = str(error)
             self.failures.append(self._error)
-            self._writer = None
+            self._writer, self.length = None, 0
             _logger.error("%s The episode goes on unrecorded.", error)
             return None
 
@@ -216,12 +255,21 @@ class EpisodeRecorder(gym.Wrapper):
     def _abandon(self) -> None:
         if self._writer is not None:
             self._writer.discard()
-            self._writer = None
+            self._writer, self.length = None, 0
 
     # ---------------------------------------------------------------- frames
 
-    def _frame(self, obs: Mapping[str, Any]) -> Frame:
-        return np.asarray(self.env.render() if self._options.shows_pov else obs[IMAGE])
+    def _pictures(self, obs: Mapping[str, Any]) -> tuple[Frame, Frame | None]:
+        """Return the frame to record, and the other picture if it is to be recorded, too."""
+        options = self._options
+        rendered = np.asarray(self.env.render()) if options.renders else None
+        if rendered is None:
+            return np.asarray(obs[IMAGE]), None
+        observed = np.asarray(obs[IMAGE]) if IMAGE in obs else None
+        if options.shows_pov:
+            return rendered, observed if options.beside else None
+        assert observed is not None
+        return observed, rendered
 
     def _adopt(self, options: RecorderOptions) -> None:
         """Use these options from now on, if they fit the environment's frames."""
@@ -231,11 +279,14 @@ class EpisodeRecorder(gym.Wrapper):
             raise InvalidOptionsError(problem)
         self._options = options.for_env(renders=renders)
         env_options = getattr(self.env.unwrapped, "options", None)
-        if self._options.shows_pov and env_options is not None:
-            width, height = env_options.render_size
-        else:
-            height, width = self.env.observation_space[IMAGE].shape[:2]
-        self._options.check_size(width, height)
+        sizes = []
+        if self._options.renders and env_options is not None:
+            sizes.append(env_options.render_size)
+        observed = getattr(self.env.observation_space, "spaces", {}).get(IMAGE)
+        if observed is not None and (self._options.beside or not sizes):
+            sizes.append(observed.shape[1::-1])
+        for width, height in sizes:
+            self._options.check_size(width, height)
 
 
 def why_unrecordable(
@@ -293,6 +344,11 @@ class RecorderOptions(RecordingForm):
         return self.source == POV or self.is_minestudios
 
     @property
+    def renders(self) -> bool:
+        """Whether anything is rendered at `render_size`."""
+        return self.shows_pov or self.beside
+
+    @property
     def is_minestudios(self) -> bool:
         """Whether the format is MineStudio's: rendered frames, and no other observations."""
         return self.format != "episodes"
@@ -315,6 +371,8 @@ class RecorderOptions(RecordingForm):
         problems.messages += option_problems(cls, vars(checked), "recorder: ")
         if checked.format == DATASET and checked.media != "h264":
             problems.add("media", checked.media, f"must be h264 with format {DATASET}")
+        if checked.beside is True and checked.is_minestudios:
+            problems.add("beside", checked.beside, f"must be false with format {checked.format}")
         if checked.overlay is True and checked.format == DATASET:
             rule = f"must be false with format {DATASET}, whose frames have one size"
             problems.add("overlay", checked.overlay, rule)
@@ -330,8 +388,8 @@ class RecorderOptions(RecordingForm):
         Raises:
             InvalidOptionsError: If rendered frames are required and the environment has none.
         """
-        if self.shows_pov and not renders:
-            name = "format" if self.is_minestudios else "source"
+        if self.renders and not renders:
+            name = "format" if self.is_minestudios else "source" if self.shows_pov else "beside"
             raise InvalidOptionsError(
                 f"recorder: {name} {getattr(self, name)} records rendered frames, and the "
                 "environment has none. Set its render_mode to rgb_array, or record in format "

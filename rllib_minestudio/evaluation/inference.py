@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
@@ -17,7 +17,11 @@ from rllib_minestudio.errors import InvalidBatchError
 from rllib_minestudio.evaluation.policy_loading import load_module, played_adapter
 from rllib_minestudio.foundation.observations import IMAGE, ObservationPart, flattened, nested
 from rllib_minestudio.models.acting import RolloutSession
+from rllib_minestudio.models.distributions import ActionDistribution
 from rllib_minestudio.models.policy import RecurrentRLModule
+
+if TYPE_CHECKING:
+    from rllib_minestudio.evaluation.reference_policy import ReferencePolicy
 
 
 class Policy:
@@ -29,6 +33,10 @@ class Policy:
         module: The RLModule.
         value: The value estimate at the last observation: the expected discounted return from there
             on, in the task's units; float32, () or (N,). None before the first observation.
+        distribution: The distribution of the module's actions at the last observation, with a
+            leading axis of environments; the next step may overwrite it. None before the first.
+        kl: KL(policy || `reference`) at the last observation in nats, float32 (N,); None without a
+            reference.
 
     Example:
         >>> policy = Policy.load("package:hunter_nano")
@@ -44,6 +52,7 @@ class Policy:
         deterministic: bool = False,
         seed: int | None = None,
         adapter: SpaceAdapter | None = None,
+        reference: ReferencePolicy | None = None,
     ) -> None:
         """Wrap a module.
 
@@ -54,6 +63,8 @@ class Policy:
                 sampling.
             seed: Seed of the sampled actions; None draws one.
             adapter: Of the environment; None if its spaces are the module's.
+            reference: A frozen policy to measure the divergence from, for as many environments as
+                are played in; its memory begins anew with each episode.
         """
         self.module = module
         self._adapter = adapter or SpaceAdapter.unchanged(**_spaces_of(module))
@@ -64,7 +75,10 @@ class Policy:
         self._session: RolloutSession | None = None
         self._session_envs = 0
         self._begins: NDArray[np.bool_] | None = None
+        self._reference = reference
         self.value: NDArray[np.float32] | None = None
+        self.distribution: ActionDistribution | None = None
+        self.kl: NDArray[np.float32] | None = None
 
     @classmethod
     def load(
@@ -155,12 +169,15 @@ class Policy:
         greedy = self._deterministic if deterministic is None else deterministic
         if not greedy:
             uniform_bh = self._on_device(self._random.random((num_envs, len(self._shapes))))
+        obs = nested({name: self._on_device(part) for name, part in batch.items()})
+        first = self._on_device(begins)
         decision = self._session_of(num_envs).act(
-            nested({name: self._on_device(part) for name, part in batch.items()}),
-            self._on_device(begins),
-            explore=not greedy,
-            uniform_bh=uniform_bh,
+            obs, first, explore=not greedy, uniform_bh=uniform_bh
         )
+        self.distribution = decision.distribution
+        if self._reference is not None:
+            kl_b = self._reference.divergence(obs, first, decision.distribution)
+            self.kl = kl_b.float().cpu().numpy()
         self._begins = np.zeros(num_envs, np.bool_)
         leading = (num_envs,) if is_batch else ()
         self.value = decision.value_b.float().cpu().numpy().reshape(leading)

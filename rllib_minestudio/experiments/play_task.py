@@ -83,10 +83,8 @@ def play_task(request: PlayRequest) -> list[float]:
     make_importable(Path.cwd())
     set_environment()
     quieten(verbose=False)
-    from rllib_minestudio.env.agents.user_agents import AgentMaker, is_agent_path
 
-    agent = request.agent
-    found = AgentMaker.named(agent) if is_agent_path(agent) else _found(request)
+    found = find_player(request)
     # These import Ray, so its environment variables must be set first.
     from gymnasium.wrappers import TimeLimit
 
@@ -101,7 +99,7 @@ def play_task(request: PlayRequest) -> list[float]:
     if isinstance(found, TaskPolicy):
         env_config = suited_env_config(env_id, env_config, found.env_defaults)
     else:
-        refuse_model_changes(request.overrides, agent)
+        refuse_model_changes(request.overrides, request.agent)
     options = RecorderOptions(request.out, source=POV, overlay=True)
     # Within the recorder, which thus learns that an episode was truncated.
     env = EpisodeRecorder(
@@ -110,7 +108,7 @@ def play_task(request: PlayRequest) -> list[float]:
     with phase(f"playing {task.name}, at most {request.max_steps:,} steps an episode") as show:
         returns = play_episodes(
             env,
-            _player(found, env, request),
+            make_player(found, env, request),
             request.episodes,
             seed=request.seed,
             on_step=step_messages(show, request.episodes),
@@ -122,15 +120,22 @@ def play_task(request: PlayRequest) -> list[float]:
     return returns
 
 
-def _found(request: PlayRequest) -> str | TaskPolicy:
-    """Return the name of a scripted agent, or open a policy, before anything is built.
+def find_player(request: PlayRequest) -> str | TaskPolicy | AgentMaker:
+    """Find who is to play, before anything is built.
+
+    Returns:
+        The name of a scripted agent, an open policy, or the maker of a foreign agent.
 
     Raises:
         InvalidOptionsError: It is neither, or its options cannot be changed in this way.
         CheckpointMismatchError: There is no such checkpoint.
         CheckpointError: It is damaged.
     """
+    from rllib_minestudio.env.agents.user_agents import AgentMaker, is_agent_path
+
     agent, deterministic = request.agent, request.deterministic
+    if is_agent_path(agent):
+        return AgentMaker.named(agent)
     if agent in AGENTS:
         if deterministic:
             rule = f"is for policies; the agent {agent!r} is scripted"
@@ -169,9 +174,10 @@ class _OwnAgent:
         return self._agent.act(observation)
 
 
-def _player(
+def make_player(
     agent: str | TaskPolicy | AgentMaker, env: gym.Env, request: PlayRequest
 ) -> ActionChooser:
+    """Build what `find_player` found, for an environment."""
     seed, deterministic = request.seed, request.deterministic
     if not isinstance(agent, str | TaskPolicy):
         return _OwnAgent(agent, env, request)

@@ -6,6 +6,7 @@ import math
 import statistics
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,6 +37,9 @@ MOST_WATCHED = 16
 """Most trials that are polled each time."""
 
 LINES_BETWEEN_HEADERS = 20
+
+WARNINGS_FILE = "warnings.txt"
+"""File in a trial's folder with what its processes have warned of, a line for each."""
 
 KL = "learners/default_policy/kl_to_prior"
 LOSS = "learners/default_policy/loss"
@@ -240,12 +244,14 @@ class TrainingProgress(tune.Callback):
                 self._tell_within(trial, within_iteration(trial, doing, now - since), now - since)
 
     def _tell_warnings(self, trial: Any) -> None:
-        """Print what a trial's processes have warned of since the last look."""
+        """Print what a trial's processes have warned of, and keep it in `WARNINGS_FILE`."""
         for process, number, text in warnings_of(key_of_trial(trial)):
             if number > self._warned.get(process, 0):
                 self._warned[process] = number
                 label = trial_label(trial, self._searched)
                 stdout.print(f"{label} warning: {text}".strip(), style="yellow")
+                with suppress(OSError), (Path(trial.path) / WARNINGS_FILE).open("a") as file:
+                    file.write(f"{text}\n")
 
     def _tell_within(self, trial: Any, text: str, seconds: float) -> None:
         """Show a trial's activity on its bar, or, without bars, on a line if it takes long."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -416,8 +416,13 @@ def read_history(trial_folder: Path) -> list[dict[str, Any]]:
     except SmallFileError as error:
         raise MineStudioError(f"{str(file)!r} cannot be read: {error}.") from error
     by_iteration: dict[int, dict[str, Any]] = {}
+    add_results(by_iteration, lines)
+    return [by_iteration[iteration] for iteration in sorted(by_iteration)]
+
+
+def add_results(by_iteration: dict[int, dict[str, Any]], lines: Iterable[str | bytes]) -> None:
+    """Add the results in lines of `RESULTS_FILE` to those read before, by their iteration."""
     for line in lines:
         with suppress(SmallFileError):
             result = parse_json(line)
             by_iteration[parse_document(result, LineDocument).training_iteration] = result
-    return [by_iteration[iteration] for iteration in sorted(by_iteration)]

@@ -40,6 +40,11 @@ class RecordingForm:
         "no other. `auto` is `pov` if the environment renders, and `observation` if it does not.",
         choices=SOURCES,
     )
+    beside: bool = option(
+        False,
+        "Also store the other picture of each step, which the environment must render: what a "
+        "person sees beside what the agent saw, or the reverse; only in format `episodes`.",
+    )
     overlay: bool = option(
         False,
         "Show keys, camera, step, reward, return, value and divergence in a strip beneath the "

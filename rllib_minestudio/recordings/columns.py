@@ -45,7 +45,7 @@ _HEADER = 16384
 class Columns:
     """Collects rows in typed arrays: per step 13 bytes with tokens, 37 with keys, and 4 for KL.
 
-    The first action decides whether the columns are of tokens or keys.
+    The first action decides whether the columns are of tokens, or of keys and perhaps tokens too.
 
     Attributes:
         keys: Names of the keys in the order of the column, if the actions are keys; else None.
@@ -69,6 +69,7 @@ class Columns:
         truncated: bool,
         value: float,
         kl: float | None = None,
+        tokens: tuple[int, int] | None = None,
     ) -> None:
         """Append one row.
 
@@ -80,6 +81,7 @@ class Columns:
             truncated: Whether the step truncated the episode.
             value: The policy's value of the frame before; NaN if unknown.
             kl: KL(policy || prior) in nats; given for every step or for none.
+            tokens: The tokens (buttons, camera) nearest to an action of keys; as `kl`.
         """
         if len(self) == 0 and "buttons" not in action:
             self.keys = [name for name in action if name != _CAMERA]
@@ -89,6 +91,8 @@ class Columns:
         else:
             self._pressed.extend(int(np.asarray(action.get(key, 0)).item()) for key in self.keys)
             self._degrees.extend(float(angle) for angle in action.get(_CAMERA, (0.0, 0.0)))
+            for column, token in zip(self._tokens.values(), tokens or (), strict=False):
+                column.append(token)
         self._rewards.append(reward)
         self._values.append(value)
         if kl is not None:
@@ -106,9 +110,9 @@ class Columns:
         }
         if self._kl:
             columns["kl"] = self._kl
-        if self.keys is None:
+        if self.keys is None or any(self._tokens.values()):
             columns.update(self._tokens)
-        else:
+        if self.keys is not None:
             columns["keys"] = np.reshape(self._pressed, (len(self), len(self.keys)))
             columns["degrees"] = np.reshape(self._degrees, (len(self), 2))
         types = {**OUTCOME_COLUMNS, **TOKEN_COLUMNS, **KEY_COLUMNS, **KL_COLUMN}
@@ -130,7 +134,11 @@ def read_columns(path: Path, rows: int, keys: Sequence[str] | None) -> dict[str,
     width = {"keys": (len(keys or ()),), "degrees": (2,)}
     found = {}
     with zipfile.ZipFile(path) as archive:
-        told = KL_COLUMN if "kl.npy" in archive.namelist() else {}
+        told = {
+            name: dtype
+            for name, dtype in {**KL_COLUMN, **TOKEN_COLUMNS}.items()
+            if f"{name}.npy" in archive.NameToInfo
+        }
         for name, dtype in {**OUTCOME_COLUMNS, **actions, **told}.items():
             shape = (rows, *width.get(name, ()))
             column = found[name] = read_column(archive, name, shape, np.dtype(dtype))

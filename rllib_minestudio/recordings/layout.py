@@ -32,6 +32,9 @@ INFOS_FILE = "infos.jsonl.gz"
 
 VIDEO_FILE = "video.mp4"
 FRAMES_FOLDER = "frames"
+BESIDE_FILE = "beside.mp4"
+BESIDE_FOLDER = "beside"
+"""The other picture of each step, if it is stored."""
 FRAME_NAME = "{:06d}.jpg"
 
 TOKEN_COLUMNS: dict[str, type] = {"buttons": np.uint16, "camera": np.uint16}
@@ -39,7 +42,7 @@ TOKEN_COLUMNS: dict[str, type] = {"buttons": np.uint16, "camera": np.uint16}
 
 KEY_COLUMNS: dict[str, type] = {"keys": np.uint8, "degrees": np.float32}
 """Pressed keys (N, K), in the order of `keys` in `EPISODE_FILE`, and pitch and yaw (N, 2) in
-degrees, if the environment takes keys."""
+degrees, if the environment takes keys. A recording of keys may hold `TOKEN_COLUMNS` as well."""
 
 OUTCOME_COLUMNS: dict[str, type] = {
     "reward": np.float32,
@@ -78,11 +81,13 @@ class Sight:
         frame: (height, width, 3) uint8 RGB.
         shown: The frame as the video shows it, perhaps enlarged and with a strip below.
         info: The info.
+        beside: The other picture of the moment; None if it is not stored.
     """
 
     frame: Frame
     shown: Frame
     info: Mapping[str, Any]
+    beside: Frame | None = None
 
 
 @dataclass(frozen=True)
@@ -97,6 +102,7 @@ class RecordedStep:
         value: The policy's value of the frame before; NaN if unknown.
         kl: KL(policy || prior) in nats at that frame; None if there is no prior.
         seen: The observation before the action, without the frame: name -> array.
+        tokens: The tokens (buttons, camera) nearest to an action of keys; None if not recorded.
     """
 
     action: Mapping[str, Any]
@@ -106,6 +112,7 @@ class RecordedStep:
     value: float
     kl: float | None
     seen: Mapping[str, Any]
+    tokens: tuple[int, int] | None = None
 
 
 class OpenFile(Protocol):

@@ -36,6 +36,8 @@ from rllib_minestudio.recordings.columns import (
 )
 from rllib_minestudio.recordings.failures import DAMAGE
 from rllib_minestudio.recordings.layout import (
+    BESIDE_FILE,
+    BESIDE_FOLDER,
     EPISODE_FILE,
     FORMAT,
     FRAMES_FOLDER,
@@ -85,7 +87,7 @@ class Recording:
             self.meta: dict[str, Any] = given(parse_document(facts, EpisodeDocument))
         except SmallFileError as error:
             raise self._damaged(EPISODE_FILE, error) from error
-        for name in (VIDEO_FILE, STEPS_FILE, INFOS_FILE):
+        for name in (VIDEO_FILE, BESIDE_FILE, STEPS_FILE, INFOS_FILE):
             part = self.path / name
             if part.exists() and not part.is_file():  # a named pipe would block
                 raise self._damaged(name, "it is not a regular file")
@@ -120,25 +122,38 @@ class Recording:
         damaged = partial(self._damaged, STEPS_FILE)
         return RecordedObservations(self.path / STEPS_FILE, described, len(self), damaged)
 
+    @property
+    def has_beside(self) -> bool:
+        """Whether the other picture of each step is stored, too."""
+        return any((self.path / name).exists() for name in (BESIDE_FILE, BESIDE_FOLDER))
+
     def frames(
-        self, size: tuple[int, int] | None = None, stop: int | None = None
+        self,
+        size: tuple[int, int] | None = None,
+        stop: int | None = None,
+        start: int = 0,
+        *,
+        beside: bool = False,
     ) -> Iterator[Frame]:
         """Decode the N + 1 frames one by one, (height, width, 3) uint8 RGB.
 
         Args:
             size: (width, height) to scale to; None keeps the recorded size.
-            stop: Number of frames to yield; None yields all. N leaves out the final frame.
+            stop: Number of the frame to stop before; None yields all. N leaves out the final frame.
+            start: Number of the first frame to yield.
+            beside: Decode the other picture of each step, if it is stored.
 
         Raises:
             RecordingError: There are fewer frames, or they cannot be decoded.
         """
-        expected = len(self) + 1 if stop is None else min(stop, len(self) + 1)
-        folder = self.path / FRAMES_FOLDER
-        name = FRAMES_FOLDER if folder.is_dir() else VIDEO_FILE
+        expected = (len(self) + 1 if stop is None else min(stop, len(self) + 1)) - start
+        folder = self.path / (BESIDE_FOLDER if beside else FRAMES_FOLDER)
+        video = self.path / (BESIDE_FILE if beside else VIDEO_FILE)
+        name = folder.name if folder.is_dir() else video.name
         source = (
-            read_pictures(sorted(folder.iterdir()), size)
+            read_pictures(sorted(folder.iterdir())[start:], size)
             if folder.is_dir()
-            else read_video(self.video_path, size)
+            else read_video(video, size, start)
         )
         count = 0
         try:

@@ -26,6 +26,9 @@ FRAMES_PER_SECOND = 20
 LOSSLESS = 0
 """The `crf` that preserves every bit (in RGB, which browsers do not play)."""
 
+_HALF_A_FRAME = 0.002
+"""Seconds, at the most frames per second that are written."""
+
 _SMPTE170M, _BT709, _LIMITED_RANGE = 6, 1, 1
 """ISO/IEC 23091-2 code points. The matrix is the one with which swscale converts RGB; if it is not
 given, players guess it from the picture's height."""
@@ -253,12 +256,13 @@ class PictureFolder:
         self._folder.discard()
 
 
-def read_video(path: Path, size: tuple[int, int] | None = None) -> Iterator[Frame]:
+def read_video(path: Path, size: tuple[int, int] | None = None, start: int = 0) -> Iterator[Frame]:
     """Decode a video frame by frame.
 
     Args:
         path: The file.
         size: (width, height) to scale to; None keeps the video's.
+        start: Number of the first frame to yield. Decoding begins at the key frame before it.
 
     Yields:
         (height, width, 3) uint8 RGB.
@@ -267,13 +271,19 @@ def read_video(path: Path, size: tuple[int, int] | None = None) -> Iterator[Fram
     with av.open(f"file:{path}", format="mp4") as container:
         if not container.streams.video:
             raise UnreadableFramesError("it holds no video")
-        codec = container.streams.video[0].codec_context
+        stream = container.streams.video[0]
+        codec = stream.codec_context
         if codec is None:
             raise UnreadableFramesError("its codec is unknown")
         _check_size(codec.width, codec.height)
         # Shared by all pictures: setting one up takes longer than converting a small picture.
         reformatter = VideoReformatter()
-        for picture in container.decode(video=0):
+        seconds = Fraction(start) / (stream.average_rate or FRAMES_PER_SECOND)
+        if start and stream.time_base:
+            container.seek(int(seconds / stream.time_base), stream=stream)
+        for picture in container.decode(stream):
+            if start and (picture.time or 0.0) < float(seconds) - _HALF_A_FRAME:
+                continue
             _check_size(picture.width, picture.height)
             width, height = size or (picture.width, picture.height)
             rgb = reformatter.reformat(picture, width=width, height=height, format="rgb24")

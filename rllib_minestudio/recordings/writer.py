@@ -6,6 +6,7 @@ import json
 import math
 import shutil
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,14 @@ import numpy as np
 
 from rllib_minestudio.errors import RecordingError
 from rllib_minestudio.foundation.files import Unfinished, put_in_place
-from rllib_minestudio.foundation.recording_options import DATASET
+from rllib_minestudio.foundation.recording_options import DATASET, RecordingForm
 from rllib_minestudio.foundation.values import plain
 from rllib_minestudio.recordings.columns import Columns, InfoLines, ObservationColumns
 from rllib_minestudio.recordings.failures import attempt, reporting
 from rllib_minestudio.recordings.key_strip import with_key_strip
 from rllib_minestudio.recordings.layout import (
+    BESIDE_FILE,
+    BESIDE_FOLDER,
     EPISODE_FILE,
     FORMAT,
     FRAME_NAME,
@@ -53,15 +56,21 @@ class EpisodeLayout(Layout):
         self._columns = Columns()
         self._observations = ObservationColumns()
         self._infos = InfoLines(self.partial / INFOS_FILE)
-        self.files = (self._infos,)
         folder = self.partial / FRAMES_FOLDER
         self.frames = video.sink(self.partial / VIDEO_FILE, folder, FRAME_NAME)
+        # For people, even if the frames themselves are to be lossless.
+        lossy = replace(video, crf=max(video.crf, RecordingForm.crf))
+        beside = self.partial / BESIDE_FOLDER
+        self._beside = lossy.sink(self.partial / BESIDE_FILE, beside, FRAME_NAME)
+        self.files = (self._infos, self._beside)
 
     def see(self, sight: Sight) -> None:
         """Write the frame that is shown, and the info."""
         height, width, _ = sight.shown.shape
         self._size = (width, height)
         self.frames.add(sight.shown)
+        if sight.beside is not None:
+            self._beside.add(sight.beside)
         self._infos.add(sight.info)
 
     def act(self, step: RecordedStep) -> None:
@@ -74,9 +83,8 @@ class EpisodeLayout(Layout):
             self._observations.add(step.seen)
         except ValueError as error:
             raise RecordingError(f"{str(self.path)!r} cannot be recorded: {error}.") from error
-        self._columns.add(
-            step.action, step.reward, step.terminated, step.truncated, step.value, step.kl
-        )
+        outcome = (step.reward, step.terminated, step.truncated)
+        self._columns.add(step.action, *outcome, step.value, step.kl, step.tokens)
 
     def complete(self, facts: Mapping[str, Any]) -> list[tuple[Path, Path]]:
         """Write the columns and `EPISODE_FILE`; the folder is renamed as a whole."""
@@ -159,11 +167,11 @@ class EpisodeWriter:
             self._layout = layout(path, self._video)
         self.path = self._layout.path
 
-    def begin(self, frame: Frame, info: Mapping[str, Any]) -> None:
-        """Write the reset's frame, (height, width, 3) uint8 RGB, and its info."""
+    def begin(self, frame: Frame, info: Mapping[str, Any], beside: Frame | None = None) -> None:
+        """Write the reset's frame, (height, width, 3) uint8 RGB, and its info; see `add`."""
         numbers = {"step": 0, "reward": 0, "return": 0}
         with reporting(self.path, self.discard):
-            self._layout.see(self._sight(frame, info, {}, numbers))
+            self._layout.see(self._sight(frame, info, beside, {}, numbers))
 
     def add(
         self,
@@ -177,6 +185,8 @@ class EpisodeWriter:
         value: float = math.nan,
         kl: float | None = None,
         seen: Mapping[str, Any] | None = None,
+        tokens: tuple[int, int] | None = None,
+        beside: Frame | None = None,
     ) -> None:
         """Write one step.
 
@@ -191,6 +201,8 @@ class EpisodeWriter:
             kl: KL(policy || prior) in nats at that frame; None if there is no prior.
             seen: The observation before the action, without the frame: name -> array. Names, shapes
                 and dtypes must be the same in every step.
+            tokens: The tokens nearest to an action of keys; given for every step or for none.
+            beside: Another picture after the step; given for the reset and every step, or never.
 
         Raises:
             RecordingError: The disk is full, the folder is gone, or the layout cannot hold the
@@ -205,10 +217,10 @@ class EpisodeWriter:
             numbers["value"] = value
         if kl is not None:
             numbers["KL"] = kl
-        step = RecordedStep(action, reward, terminated, truncated, value, kl, seen or {})
+        step = RecordedStep(action, reward, terminated, truncated, value, kl, seen or {}, tokens)
         with reporting(self.path, self.discard):
             self._layout.act(step)
-            self._layout.see(self._sight(frame, info, action, numbers))
+            self._layout.see(self._sight(frame, info, beside, action, numbers))
 
     def finish(self, facts: Mapping[str, Any] | None = None) -> Path:
         """Complete the recording and move its files to their final paths.
@@ -243,10 +255,12 @@ class EpisodeWriter:
         self,
         frame: Frame,
         info: Mapping[str, Any],
+        beside: Frame | None,
         action: Mapping[str, Any],
         numbers: Mapping[str, float],
     ) -> Sight:
         """Return the frame and info; an overlay shows the step that led to them."""
         if not self._video.overlay:
-            return Sight(frame, frame, info)
-        return Sight(frame, with_key_strip(frame, self._keys_of(action), numbers), info)
+            return Sight(frame, frame, info, beside)
+        shown = with_key_strip(frame, self._keys_of(action), numbers)
+        return Sight(frame, shown, info, beside)

@@ -182,10 +182,12 @@ def test_contributors_are_given_readmes_test_command():
     assert f"\n{command}\n" in read("CONTRIBUTING.md")
 
 
-@pytest.mark.parametrize(("extra", "package"), [("wandb", "wandb"), ("sb3", "sb3-contrib")])
+@pytest.mark.parametrize(
+    ("extra", "package"), [("wandb", "wandb"), ("sb3", "sb3-contrib"), ("watch", "starlette")]
+)
 def test_who_does_not_use_a_tracker_or_another_library_does_not_install_it(extra, package):
     config = setup_cfg()
     extras = config["options.extras_require"]
     assert package not in config["options"]["install_requires"]
     assert extras[extra].startswith(f"\n{package}>=") and pinned(package)
-    assert "rllib-minestudio[hub,sb3,wandb]" in extras["test"]
+    assert "rllib-minestudio[hub,sb3,wandb,watch]" in extras["test"]

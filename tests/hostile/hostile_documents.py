@@ -55,6 +55,7 @@ from rllib_minestudio.errors import (
     MineStudioError,
     RecordingError,
     UntrustedError,
+    WatchError,
 )
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.policy_loading import evaluation_config, played_config
@@ -71,11 +72,14 @@ from rllib_minestudio.experiments.run_files import LineDocument, ReturnsDocument
 from rllib_minestudio.experiments.summary import _points, read_history
 from rllib_minestudio.foundation import console
 from rllib_minestudio.foundation.documents import Document
+from rllib_minestudio.foundation.files import read_text
 from rllib_minestudio.models.policy_registry import policy_of_checkpoint
 from rllib_minestudio.models.vpt.config import VPTConfig
 from rllib_minestudio.models.vpt.weights import config_from_checkpoint
 from rllib_minestudio.recordings import Recording
 from rllib_minestudio.recordings.reader import EpisodeDocument
+from rllib_minestudio.watch.protocol import MessageDocument, parse_message
+from rllib_minestudio.watch.views import Hand
 from tests.benchmark import fabricated
 
 CONTROLS = "\x1b[31m\r\x9b2J\x07\x7f\u202e\u2066\u2028\u0085\u200b"
@@ -205,6 +209,15 @@ def _results() -> Any:
 
 def _task_result() -> Any:
     return {"request": "1234abcd", **_benchmark().tasks[0].to_json()}
+
+
+def _hand() -> Any:
+    hand = {"keys": ["forward", "jump"], "tapped": ["use"], "turn": [1.5, -3.0], "scroll": 1}
+    return {"hand": hand}
+
+
+def _view() -> Any:
+    return {"open": {"entries": ["0123456789abcdef", "fedcba9876543210"], "seed": 7}}
 
 
 def _request() -> Any:
@@ -377,6 +390,14 @@ def read_returns(file: Path) -> None:
     printed(str(sum(found)))
 
 
+def read_message(file: Path) -> None:
+    message, hand = parse_message(read_text(file)), Hand()
+    if message.hand is not None:
+        hand.take(message.hand)
+        printed(str(hand.action()))
+    printed(message.kind, *(message.open.entries if message.open else ()))
+
+
 def read_results(file: Path) -> None:
     read_history(file.parent)
     for point in _points(file.parent):
@@ -442,6 +463,12 @@ FORMATS = {
         "returns": (
             *("random_policy.json", ReturnsDocument, lambda: [1.5, 2.0]),
             *(read_returns, (CheckpointError,)),
+        ),
+        "hand": ("hand.json", MessageDocument, _hand, read_message, (WatchError,)),
+        "view": ("view.json", MessageDocument, _view, read_message, (WatchError,)),
+        "keep": (
+            *("keep.json", MessageDocument, lambda: {"keep": {"agent": "Ann"}}),
+            *(read_message, (WatchError,)),
         ),
         "results": ("result.json", LineDocument, lambda: _record()["result"], read_results, ()),
     }.items()

@@ -25,7 +25,7 @@ from rllib_minestudio.foundation.files import SmallFileError, parse_json, read_y
 
 MODULES = (
     *("benchmark.results_file", "checkpoints.formats", "demonstrations.recording"),
-    *("evaluation.summary", "experiments.run_files", "recordings.reader"),
+    *("evaluation.summary", "experiments.run_files", "recordings.reader", "watch.protocol"),
 )
 """Where the models are."""
 
