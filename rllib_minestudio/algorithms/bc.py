@@ -330,6 +330,6 @@ class MineStudioBC(BC):
         Demonstrations are shuffled in a different order than at the start of the run; the held-out
         episodes stay the same.
         """
-        check_if_local(path, kwargs.get("filesystem"))
+        check_if_local(path, self.config, kwargs.get("filesystem"))
         Checkpointable.restore_from_path(self, path, *args, **kwargs)
         self.offline_data.begin_anew(self.iteration)

@@ -22,6 +22,7 @@ from rllib_minestudio.algorithms.env_pool.base import EnvConfig
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.adapter import GymnasiumMaker, SpaceAdapter, make_adapted, require_single
 from rllib_minestudio.env.env_options import VOXEL
+from rllib_minestudio.env.voxel.looks import Looks, described, looks_of
 from rllib_minestudio.errors import InvalidOptionsError, describe, did_you_mean
 from rllib_minestudio.foundation.options import broken_rule, shown
 from rllib_minestudio.models.policy_registry import AUTO, CONV_GRU, VPT, find_policy
@@ -133,6 +134,44 @@ def is_harmless(env: Any, env_config: Mapping[str, Any]) -> bool:
     make = resolve_env(env)
     is_gymnasiums = isinstance(make, GymnasiumMaker) and make.is_gymnasiums_own
     return is_embedded(env, env_config) or is_gymnasiums
+
+
+def looks_of_env(env: Any, env_config: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the looks of an environment's frames; None if the embedded engine draws none there."""
+    if not is_embedded(env, env_config):
+        return None
+    pack = env_config.get("resource_pack")
+    return looks_of(pack if isinstance(pack, str) else None)  # `env_problems` reports others
+
+
+def looks_of_built(env: gym.Env | gym.vector.VectorEnv) -> dict[str, Any] | None:
+    """Return the looks of an environment that has been built; see `looks_of_env`."""
+    first = next(iter(getattr(env, "envs", ())), env).unwrapped
+    is_ours = isinstance(first, MineStudioEnv) and first.options.engine == VOXEL
+    return looks_of(first.options.resource_pack) if is_ours else None
+
+
+def tell_other_looks(name: str, then: Looks | None, now: Looks | None) -> None:
+    """Warn, once per process, that a policy sees other frames than it was trained on.
+
+    Args:
+        name: Of its checkpoint.
+        then: The looks that its checkpoint names, if it does.
+        now: Those of the environment that it plays in, if that is the embedded engine.
+    """
+    if then is not None and now is not None and dict(then) != dict(now):
+        _tell_other_looks(name, described(then), described(now))
+
+
+@cache
+def _tell_other_looks(name: str, then: str, now: str) -> None:
+    _logger.warning(
+        "%s was trained on frames of other looks (%s) than the engine draws here (%s), and may "
+        "play worse: docs/embedded_engine.md#looks.",
+        name,
+        then,
+        now,
+    )
 
 
 def given_options(make: EnvMaker, env_config: Mapping[str, Any], seed: int) -> dict[str, Any]:

@@ -22,9 +22,11 @@ from rllib_minestudio.algorithms.environments import (
     is_minestudio,
     known_adapter,
     known_spaces,
+    looks_of_env,
     resolve_env,
     suited_env_config,
     tell_default_policy,
+    tell_other_looks,
 )
 from rllib_minestudio.algorithms.options import INITIAL_PRIOR, SharedOptions
 from rllib_minestudio.algorithms.rllib_settings import (
@@ -247,6 +249,8 @@ def model_problems(
             try:
                 opened[name] = checkpoints.open(source)
                 problems += class_problems(policy, opened[name])
+                now = looks_of_env(config.env, config.env_config)
+                tell_other_looks(opened[name].name, opened[name].looks, now)
             except CheckpointMismatchError as error:
                 problems.append(str(error))
         if problems:

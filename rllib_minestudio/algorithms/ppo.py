@@ -626,7 +626,7 @@ class MineStudioPPO(PolicyAccess):
         Env runners continue with the episodes that would have come next. docs/checkpoints.md lists
         what else resumes exactly, and what does not.
         """
-        check_if_local(path, kwargs.get("filesystem"))
+        check_if_local(path, self.config, kwargs.get("filesystem"))
         super().restore_from_path(path, *args, **kwargs)
         self.learners.remember()
         self.experience.go_on_from(self._restored_progress)

@@ -27,6 +27,7 @@ from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import DEPRECATED_VALUE, AlgorithmConfig
 
 from rllib_minestudio import checkpoints
+from rllib_minestudio.algorithms.environments import looks_of_env, tell_other_looks
 from rllib_minestudio.algorithms.learner.learner import COMPONENT_WEIGHT_AVERAGE
 from rllib_minestudio.checkpoints import Checkpoint
 from rllib_minestudio.checkpoints.checkpoint import (
@@ -41,6 +42,7 @@ from rllib_minestudio.checkpoints.record import (
     CheckpointRecord,
     check_digests,
     digest_of,
+    read_record,
     save_record,
     with_own_digest,
 )
@@ -106,6 +108,8 @@ def _write_policy(module: Path, folder: Path, config: AlgorithmConfig) -> None:
     env = _name_of(config.env)
     if env is not None and _is_plain(options):
         facts = {"algorithm": algorithm, "env": env, **recordable(options)}
+        if (looks := looks_of_env(config.env, config.env_config)) is not None:
+            facts["looks"] = looks
         text = with_own_digest(yaml.safe_dump(facts, sort_keys=False))
         write_whole(folder / PLAYING_FILE, text)
     seal(folder)
@@ -174,6 +178,7 @@ def write_record(folder: Path, config: AlgorithmConfig, result: dict[str, Any]) 
         versions=versions(),
         code=code_identity(Path(__file__).parent),
         numerics=NUMERICS,
+        looks=looks_of_env(config.env, config.env_config),
         config=resolved_options(config),
         files={path.relative_to(folder).as_posix(): path.stat().st_size for path in files},
         digests={path.relative_to(folder).as_posix(): digest_of(path) for path in files},
@@ -181,8 +186,15 @@ def write_record(folder: Path, config: AlgorithmConfig, result: dict[str, Any]) 
     save_record(folder, record)
 
 
-def check_if_local(path: Any, filesystem: Any = None) -> None:
-    """Verify the digests of a checkpoint of ours before it is restored, if it is a local one.
+def check_if_local(path: Any, config: AlgorithmConfig, filesystem: Any = None) -> None:
+    """Verify a checkpoint of ours before it is restored, if it is a local one.
+
+    Warns if training goes on with frames of other looks.
+
+    Args:
+        path: The checkpoint.
+        config: What training goes on with.
+        filesystem: The file system that the path is on; None for the local one.
 
     Raises:
         CheckpointError: If it is damaged.
@@ -190,6 +202,8 @@ def check_if_local(path: Any, filesystem: Any = None) -> None:
     path = getattr(path, "path", path)  # Tune gives its own `Checkpoint`
     if filesystem is None and "://" not in str(path) and Path(path, RECORD_FILE).is_file():
         check_digests(path)
+        now = looks_of_env(config.env, config.env_config)
+        tell_other_looks(str(path), read_record(path).looks, now)
 
 
 def save_with_record(algorithm: Algorithm, path: Any = None, **kwargs: Any) -> str:

@@ -184,6 +184,15 @@ class Checkpoint(PolicyFiles):
         except (OSError, SmallFileError) as error:
             raise CheckpointMismatchError(f"{str(file)!r} is damaged: {error}.") from error
 
+    @property
+    def looks(self) -> Mapping[str, Any] | None:
+        """The looks of the frames it was trained on, see `env.voxel.looks`; None if it names none.
+
+        Raises:
+            CheckpointMismatchError: `playing.yaml` is damaged.
+        """
+        return None if self.playing is None else self.playing.get("looks")
+
 
 def open(source: Source | Checkpoint, *, verified: bool = False, trust: bool = False) -> Checkpoint:
     """Find a checkpoint, download it if it is given as an id, and recognise its form.

@@ -56,6 +56,14 @@ class CodeDocument(Document):
     modified: bool | None = None
 
 
+class LooksDocument(Document):
+    """The looks of the embedded engine's frames, as `env.voxel.looks` describes them."""
+
+    revision: Few
+    pictures: Name
+    resource_pack: Name | None = None
+
+
 class RecordDocument(Document):
     """`record.yaml`: the fields of `CheckpointRecord`."""
 
@@ -65,6 +73,7 @@ class RecordDocument(Document):
     versions: MappingOf[Text]
     code: CodeDocument
     numerics: Few
+    looks: LooksDocument | None = None
     config: MeasuredMapping
     files: Annotated[
         dict[RelativePath, Annotated[int, Field(ge=0, le=MOST_BYTES)]], Field(max_length=MOST_FILES)
@@ -111,3 +120,4 @@ class PlayingDocument(Document):
     prior: Text | None = None
     prior_update_interval: Count = 0
     weights: Text | Annotated[list[Text], Field(min_length=2, max_length=2)] | None = None
+    looks: LooksDocument | None = None

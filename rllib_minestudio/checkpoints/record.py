@@ -75,6 +75,8 @@ class CheckpointRecord:
         versions: Package -> version.
         code: `provenance.code_identity()` of this package's checkout.
         numerics: Revision of the learner's numerics (`provenance.NUMERICS`).
+        looks: Looks of the embedded engine's frames (`env.voxel.looks`); None if it does not play
+            in the embedded engine.
         config: All options of the algorithm, as plain data.
         files: Path inside the folder -> size in bytes, without the record itself.
         digests: Path inside the folder -> SHA-256 of the file.
@@ -87,6 +89,7 @@ class CheckpointRecord:
     versions: dict[str, str]
     code: dict[str, Any]
     numerics: int
+    looks: dict[str, Any] | None = None
     config: dict[str, Any]
     files: dict[str, int]
     digests: dict[str, str]

@@ -79,6 +79,8 @@ def run(request: CheckpointInfoRequest) -> int:
 
 
 def _show(folder: Path, record: Any) -> None:
+    from rllib_minestudio.env.voxel.looks import described
+
     size = sum(record.files.values()) / 1e6
     code = record.code.get("commit", "not under git")
     facts = {
@@ -89,6 +91,7 @@ def _show(folder: Path, record: Any) -> None:
         "format": f"{record.format}",
         "code": code + (", modified" if record.code.get("modified") else ""),
         "numerics": f"revision {record.numerics}",
+        "looks": "-" if record.looks is None else described(record.looks),
     }
     for name, value in facts.items():
         stdout.print(f"{name:12} {value}", markup=False)

@@ -11,10 +11,15 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from rllib_minestudio import checkpoints
+from rllib_minestudio.algorithms.environments import (
+    looks_of_built,
+    looks_of_env,
+    tell_other_looks,
+)
 from rllib_minestudio.checkpoints import Checkpoint, Source
 from rllib_minestudio.env.adapter import SpaceAdapter
 from rllib_minestudio.errors import InvalidBatchError
-from rllib_minestudio.evaluation.policy_loading import load_module, played_adapter
+from rllib_minestudio.evaluation.policy_loading import OWN_ENVIRONMENTS, load_module, played_adapter
 from rllib_minestudio.foundation.observations import IMAGE, ObservationPart, flattened, nested
 from rllib_minestudio.models.acting import RolloutSession
 from rllib_minestudio.models.distributions import ActionDistribution
@@ -113,6 +118,8 @@ class Policy:
             UntrustedError: Somebody else wrote the checkpoint, and it names a class.
         """
         checkpoint = checkpoints.open(source, verified=True, trust=trust)
+        now = _played_looks(checkpoint) if env is None else looks_of_built(env)
+        tell_other_looks(checkpoint.name, checkpoint.looks, now)
         module = load_module(checkpoint, env, trust=trust).to(device)
         adapter = None
         if env is not None:
@@ -212,6 +219,16 @@ class Policy:
     def _on_device(self, array: NDArray) -> torch.Tensor:
         # Arrays in shared memory may be read-only, of which torch warns.
         return torch.from_numpy(np.require(array, requirements=("C", "W"))).to(self.module.device)
+
+
+def _played_looks(checkpoint: Checkpoint) -> dict[str, Any] | None:
+    """Return the present looks of the environment that a policy was trained in."""
+    facts = checkpoint.playing
+    if facts is None or facts["env"] not in OWN_ENVIRONMENTS:
+        return None
+    env_config = facts["env_config"]
+    is_data = checkpoint.trusted or env_config.get("resource_pack") is None
+    return looks_of_env(facts["env"], env_config) if is_data else None
 
 
 def _spaces_of(module: RecurrentRLModule) -> dict[str, gym.Space]:

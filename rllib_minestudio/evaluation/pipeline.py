@@ -41,7 +41,7 @@ from rllib_minestudio.evaluation.evaluate import environment_identity, generated
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
 from rllib_minestudio.evaluation.filters import EpisodeFilter
 from rllib_minestudio.evaluation.parallel import play_episodes
-from rllib_minestudio.evaluation.policy_loading import evaluation_config, load_policy
+from rllib_minestudio.evaluation.policy_loading import evaluation_config, load_policy, tell_of_looks
 from rllib_minestudio.evaluation.request import only_episodes
 from rllib_minestudio.evaluation.summary import Summary
 from rllib_minestudio.foundation.options import Problems, is_integer, is_number
@@ -196,6 +196,7 @@ class _Policy:
         self._policy = load_policy(checkpoint, trust=trust)
         if env_config is not None:
             self._policy.config.environment(env_config=dict(env_config))
+        tell_of_looks(self._policy)
         self._config = evaluation_config(
             self._policy.config, num_env_runners=workers, num_gpus=gpus
         )

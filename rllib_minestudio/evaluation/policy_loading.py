@@ -16,7 +16,12 @@ from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 from rllib_minestudio import checkpoints
 from rllib_minestudio.algorithms import MineStudioBCConfig, MineStudioPPOConfig
-from rllib_minestudio.algorithms.environments import OWN_NAMES, known_adapter
+from rllib_minestudio.algorithms.environments import (
+    OWN_NAMES,
+    known_adapter,
+    looks_of_env,
+    tell_other_looks,
+)
 from rllib_minestudio.checkpoints import Checkpoint, Source
 from rllib_minestudio.checkpoints.checkpoint import MODULE_CLASS, MODULE_PATH, PLAYING_FILE, VPT
 from rllib_minestudio.checkpoints.trust import refuse_untrusted
@@ -95,6 +100,13 @@ def load_policy(
         config.training(model=acting_options(checkpoint, options))
         identity["changed"] = dict(options)
     return LoadedPolicy(config, weights, identity, checkpoint)
+
+
+def tell_of_looks(policy: LoadedPolicy) -> None:
+    """Warn if a policy is to play on other frames than it was trained on."""
+    if policy.checkpoint is not None:
+        now = looks_of_env(policy.config.env, policy.config.env_config)
+        tell_other_looks(policy.checkpoint.name, policy.checkpoint.looks, now)
 
 
 def acting_options(checkpoint: Checkpoint, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from rllib_minestudio import checkpoints
+from rllib_minestudio.algorithms.environments import looks_of_env, tell_other_looks
 from rllib_minestudio.algorithms.learner.learner import COMPONENT_PRIOR
 from rllib_minestudio.algorithms.learner.prior import is_nowhere_else
 from rllib_minestudio.algorithms.options import INITIAL_PRIOR
@@ -59,6 +60,8 @@ def open_prior(config: AlgorithmConfig, kl_to: str) -> Checkpoint | None:
         checkpoint = checkpoints.open(kl_to)
     except CheckpointMismatchError as error:
         raise InvalidOptionsError([f"evaluation: kl_to: {error}"]) from error
+    now = looks_of_env(config.env, config.env_config)
+    tell_other_looks(checkpoint.name, checkpoint.looks, now)
     blank = _blank(config)
     problems = [] if blank is None else blank.weights_problems(blank.network, checkpoint)
     if problems:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -139,12 +138,13 @@ def load_policy_of(
     Raises:
         MineStudioError: There is no such policy, it is not trusted, or a change does not fit it.
     """
-    from rllib_minestudio.evaluation.policy_loading import load_policy
+    from rllib_minestudio.evaluation.policy_loading import load_policy, tell_of_looks
 
     if is_experiment_file(source):
         return load_starting_policy(Path(source), overrides)
     policy = load_policy(source, options=_acting_options(overrides), trust=trust)
     policy.config.environment(env_config=overridden(policy.config.env_config, overrides))
+    tell_of_looks(policy)
     return policy
 
 
@@ -228,6 +228,7 @@ def task_policy(source: str | Checkpoint, overrides: Sequence[str] = ()) -> Task
     Raises:
         MineStudioError: There is no such policy, or a change does not fit it.
     """
+    from rllib_minestudio.algorithms.environments import looks_of_built, tell_other_looks
     from rllib_minestudio.evaluation.policy_loading import env_defaults, load_module
 
     if isinstance(source, str):
@@ -235,7 +236,12 @@ def task_policy(source: str | Checkpoint, overrides: Sequence[str] = ()) -> Task
         defaults = config.policy_class.env_defaults(config.model_config)
         return TaskPolicy(defaults, lambda env: _starting_module(config, _spaces(env)))
     options = _acting_options(overrides)
-    return TaskPolicy(env_defaults(source), partial(load_module, source, options=options))
+
+    def load(env: gym.Env) -> RecurrentRLModule:
+        tell_other_looks(source.name, source.looks, looks_of_built(env))
+        return load_module(source, env, options=options)
+
+    return TaskPolicy(env_defaults(source), load)
 
 
 # --------------------------------------------------------------------------------------- tasks

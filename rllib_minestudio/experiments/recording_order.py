@@ -13,7 +13,13 @@ import gymnasium as gym
 import torch
 
 from rllib_minestudio import checkpoints
-from rllib_minestudio.algorithms.environments import known_spaces, resolve_env, suited_env_options
+from rllib_minestudio.algorithms.environments import (
+    known_spaces,
+    looks_of_built,
+    resolve_env,
+    suited_env_options,
+    tell_other_looks,
+)
 from rllib_minestudio.demonstrations.recording import RecordingOrder
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.adapter import RENDER_MODE
@@ -88,6 +94,7 @@ def _with_novice(order: RecordingOrder, novice: str, trust: bool) -> RecordingOr
     """
     checkpoint = checkpoints.open(novice, verified=True, trust=trust)
     with closing(order.make_env(order.env_config)) as env:
+        tell_other_looks(checkpoint.name, checkpoint.looks, looks_of_built(env))
         weights = weights_digest(load_module(checkpoint, env).get_state())
     return replace(
         order,

@@ -275,6 +275,7 @@ def _record() -> Any:
             versions={"python": "3.11.0"},
             code={"commit": "cafe", "modified": False},
             numerics=1,
+            looks={"revision": 1, "pictures": "0123456789ab", "resource_pack": "cafe"},
             config={"lr": 0.1, "env_config": ENV_CONFIG},
             files={"policy/network.json": 5},
             digests={"policy/network.json": hashlib.sha256().hexdigest()},
@@ -294,6 +295,7 @@ def _playing() -> Any:
         "prior": None,
         "prior_update_interval": 0,
         "weights": None,
+        "looks": {"revision": 1, "pictures": "0123456789ab"},
     }
 
 

@@ -18,8 +18,13 @@ import numpy as np
 from judging import ACCEPTED, Case
 from PIL import Image
 
-from rllib_minestudio.env.voxel.render.resource_pack import LARGEST_FILE, TEXTURES, ResourcePack
-from rllib_minestudio.env.voxel.render.textures import OUR_PACK, Textures, textures_of
+from rllib_minestudio.env.voxel.render.resource_pack import (
+    LARGEST_FILE,
+    OUR_PACK,
+    TEXTURES,
+    ResourcePack,
+)
+from rllib_minestudio.env.voxel.render.textures import Textures, textures_of
 
 MOST_BYTES = 200 * 1024**2
 """Memory that a pack takes at most."""

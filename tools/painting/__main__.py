@@ -8,8 +8,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from rllib_minestudio.env.voxel.render.resource_pack import TEXTURES
-from rllib_minestudio.env.voxel.render.textures import OUR_PACK
+from rllib_minestudio.env.voxel.render.resource_pack import OUR_PACK, TEXTURES
 from tools.painting.art import Rgba
 from tools.painting.blocks import paint_blocks
 from tools.painting.chests import paint_chests

@@ -6,6 +6,7 @@ from rllib_minestudio.env.voxel.game.loot import TABLES, Entry
 from rllib_minestudio.env.voxel.game.use_and_drop import USES
 from rllib_minestudio.env.voxel.items.items import ITEMS
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS, UNBREAKABLE, Block, Shape
+from tools.reference import block_states
 from tools.reference.tables import table
 
 _INTRODUCTION = """\
@@ -63,7 +64,10 @@ def page() -> str:
     )
     rows = [_row(block) for block in BLOCKS if block.shape is not Shape.NONE]
     header = ("Block", "Shape", "Hardness", "Tool", "Drops")
-    return introduction + "\n" + table(rows, header) + _ITEMS + "\n" + _without_use()
+    listed = table(rows, header) + block_states.section()
+    return introduction + "
+" + listed + _ITEMS + "
+" + _without_use()
 
 
 def _row(block: Block) -> tuple[str, ...]:

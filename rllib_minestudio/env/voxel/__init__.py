@@ -15,7 +15,8 @@ Its interface is `engine.VoxelEngine`. Each layer imports only from those listed
     kernels        compilation of kernels
 
 Outside these layers, `kernel_cache` runs `warmup_game` to compile the kernels once per machine,
-`observed_boxes` checks which blocks and mobs a step asks for, and `server/` implements MineStudio's
+`observed_boxes` checks which blocks and mobs a step asks for, `looks` identifies what decides how
+frames look, and `server/` implements MineStudio's
 wire protocol.
 """
 
@@ -24,6 +25,10 @@ from __future__ import annotations
 RULES = 3
 """Revision of the game's rules. Raise it with every change to what the same actions lead to:
 evaluations under different revisions are not compared."""
+
+LOOKS = 2
+"""Revision of how frames are drawn. Raise it with every change that a policy could see, and renew
+the frames of tests/env/voxel/render/test_looks.py: policies trained under another one are told."""
 
 # The choices of rendering are declared here, where checking an option compiles no kernels.
 AVERAGE, SAMPLES = "average", "samples"

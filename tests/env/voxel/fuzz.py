@@ -37,6 +37,7 @@ from rllib_minestudio.env.voxel.player.player import (
     WIDTH,
 )
 from rllib_minestudio.env.voxel.world import physics
+from rllib_minestudio.env.voxel.world.block_states import FAMILY_OF
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT, WINDOW
 from rllib_minestudio.env.voxel.world.worldgen import BIOMES
 from tests.env.voxel.caches import check_caches
@@ -63,6 +64,10 @@ _KIT = (
     *("furnace 9", "chest 9", "oak_log 64", "coal 9", "iron_ore 9", "stick 9", "cobblestone 64"),
     *("iron_ingot 20", "iron_boots", "milk_bucket", "bucket 9", "oak_planks 64"),
 )
+_PLACED = sorted(
+    item.name for item in ITEMS.values() if item.block and FAMILY_OF[item.block].placed
+)
+"""Items whose blocks are put in a state that depends on where the player clicks and looks."""
 Ledger = tuple[Counter[int], dict[str, int]]
 """Items by id, and how many of each were crafted."""
 Blocks = tuple[int, int, np.ndarray]
@@ -118,6 +123,9 @@ class Episode:
         self._find_a_way_out()
         if self._state.screen is None and random.random() < 0.01:
             self._visit_a_station()
+        if self._state.screen is None and random.random() < 0.01:
+            self._command(f"/replaceitem entity @p weapon {random.choice(_PLACED)} 64")
+            self._hands.build_around()
         was_free, before = self._is_free(), self._blocks_around()
         action = self._hands.action(self._state.screen, engine.player.pitch)
         ledger = self._open_ledger(action)

@@ -10,7 +10,8 @@ from rllib_minestudio.env.voxel.commands.command_functions import _NAMED_SLOTS, 
 from rllib_minestudio.env.voxel.entities.records import MOB_KIND_ID
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
 from rllib_minestudio.env.voxel.player.player import EFFECTS
-from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
+from rllib_minestudio.env.voxel.world.block_states import FAMILY_OF
+from rllib_minestudio.env.voxel.world.blocks import BLOCKS
 from rllib_minestudio.env.voxel.world.worldgen import BIOMES
 
 _PLAYERS = ("@p", "@s", "@a", "@r", "Player")
@@ -33,6 +34,7 @@ _NONSENSE = (
     "{",
     "[]",
 )
+_WITH_STATES = [kind for kind, family in enumerate(FAMILY_OF) if family.stored]
 _HELD = ("diamond_pickaxe", "iron_shovel", "iron_axe", "iron_sword", "dirt", "sand", "oak_planks")
 
 
@@ -80,7 +82,19 @@ def _place(random: Random, reach: float = 5.0) -> str:
 
 
 def _block(random: Random) -> str:
-    return "air" if random.random() < 0.4 else random.choice(list(BLOCK_ID))
+    return "air" if random.random() < 0.4 else _stated(random)
+
+
+def _stated(random: Random) -> str:
+    """Any block, often with some of its properties, seldom with one that it does not have."""
+    kind = random.choice(_WITH_STATES) if random.random() < 0.5 else random.randrange(len(BLOCKS))
+    family = FAMILY_OF[kind]
+    known = {**family.stored, **family.derived}
+    if random.random() < 0.05:
+        known = {**known, **family.refused, random.choice(("facing", "x", "")): _NONSENSE}
+    names = random.sample(list(known), random.randint(0, len(known)))
+    states = ",".join(f"{name}={random.choice(known[name])}" for name in names)
+    return BLOCKS[kind].name + (f"[{states}]" if states or random.random() < 0.1 else "")
 
 
 def _fill(random: Random) -> str:
@@ -89,7 +103,8 @@ def _fill(random: Random) -> str:
     corners = f"{_place(random, reach)} {_place(random, reach)}"
     if random.random() < 0.2:
         corners = f"~ {_up(random, 3)} ~ ~ {_up(random, 130)} ~"  # a shaft or a pillar
-    return f"fill {corners} {_block(random)}{random.choice(('', ' replace', ' keep', ' 0'))}"
+    mode = random.choice(("", " replace", f" replace {_stated(random)}", " keep", " 0"))
+    return f"fill {corners} {_block(random)}{mode}"
 
 
 def _teleport(random: Random) -> str:

@@ -30,6 +30,11 @@ class Hands:
         self._ticks_left, self._turn, self._is_visiting = 10, 0.0, True
         self._held = {"use": 0.5, "sneak": 0.05}
 
+    def build_around(self) -> None:
+        """Puts what is in the hand beside, below and above for a while, from all sides."""
+        self._ticks_left, self._turn = 60, 40.0
+        self._held = {"use": 0.5, "sneak": 0.3, "jump": 0.2, "back": 0.2}
+
     def action(self, screen: Screen | None, pitch: float) -> dict[str, Any]:
         """The action of a tick."""
         if screen is not None:

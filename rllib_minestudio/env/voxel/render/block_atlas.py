@@ -1,8 +1,8 @@
 """The textures of blocks in all their states, as the terrain kernel reads them.
 
-Blocks share textures: a face of a block in a state has a number, and faces that look alike have the
-same. So the atlas holds each picture once per shade, and whatever states a family has cost nothing
-but entries in the table of numbers.
+Blocks share textures: a table holds where the texture of each face of a block in a state starts,
+and faces that look alike start at the same place. So the atlas holds each picture once per shade,
+and whatever states a family has cost nothing but entries in the table.
 
 A block's pictures are upright in its family's first position. `turned_faces` turns them with the
 state: a furnace's front to its facing, the rings of a log's ends to both sides of its axis.
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rllib_minestudio.env.voxel.render.camera import Shorts
+from rllib_minestudio.env.voxel.render.camera import Ints
 from rllib_minestudio.env.voxel.render.texels import (
     FACE_BOTTOM,
     FACE_EAST,
@@ -50,18 +50,18 @@ class BlockAtlas(NamedTuple):
     """The textures of blocks.
 
     Attributes:
-        textures: uint32, flat; texture n starts at `n * TEXTURE_WORDS`.
-        faces: The texture's number for face f of block b, at `b << FACE_BITS | f`, uint16 (2**19,);
-            0, which is black, for what is not a block.
+        textures: uint32, flat, `TEXTURE_WORDS` for each texture.
+        faces: Where the texture of face f of block b starts, at `b << FACE_BITS | f`, int32
+            (2**19,); 0, which is black, for what is not a block.
     """
 
     textures: Texture
-    faces: Shorts
+    faces: Ints
 
     def starts(self, block: int) -> list[int]:
         """Where the textures of a block's six faces start."""
         first = block << FACE_BITS
-        return [int(number) * TEXTURE_WORDS for number in self.faces[first : first + FACES]]
+        return self.faces[first : first + FACES].tolist()
 
 
 def build_block_atlas(textures: Textures, kinds: Iterable[int] = range(len(BLOCKS))) -> BlockAtlas:
@@ -71,20 +71,20 @@ def build_block_atlas(textures: Textures, kinds: Iterable[int] = range(len(BLOCK
         textures: Source of their pictures.
         kinds: Kinds of blocks; air stays black.
     """
-    numbers: dict[tuple[float, bytes], int] = {}
+    starts: dict[tuple[float, bytes], int] = {}
     pictures = [np.zeros((TEXTURE_SIZE, TEXTURE_SIZE, 4), np.uint8)]
     shades = [1.0]
-    faces = np.zeros(1 << (16 + FACE_BITS), np.uint16)
+    faces = np.zeros(1 << (16 + FACE_BITS), np.int32)
     for kind in kinds:
         for block in states_of(kind) if kind != AIR else ():
             looks = _laid_faces(textures, block)
             for face, (picture, shade) in enumerate(zip(looks, FACE_SHADE, strict=True)):
                 key = shade, picture.tobytes()
-                if key not in numbers:
-                    numbers[key] = len(pictures)
+                if key not in starts:
+                    starts[key] = len(pictures) * TEXTURE_WORDS
                     pictures.append(picture)
                     shades.append(shade)
-                faces[block << FACE_BITS | face] = numbers[key]
+                faces[block << FACE_BITS | face] = starts[key]
     words = np.empty((len(pictures), TEXTURE_WORDS), np.uint32)
     for first in range(0, len(pictures), _BATCH):
         batch = slice(first, first + _BATCH)

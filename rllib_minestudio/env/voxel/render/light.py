@@ -218,7 +218,7 @@ def mip_level(t: float, depth: float) -> tuple[float, int]:
 
 
 @render_kernel
-def choose_texels(camera: Floats, blocks: Shorts, faces: Shorts, s: Floats, n: Ints) -> None:
+def choose_texels(camera: Floats, blocks: Shorts, faces: Ints, s: Floats, n: Ints) -> None:
     """Find the texel of each hit, and the column of the cell in front of it."""
     mip_depth = camera[MIP_DEPTH]
     for i in range(LANES):
@@ -227,7 +227,7 @@ def choose_texels(camera: Floats, blocks: Shorts, faces: Shorts, s: Floats, n: I
         block = n[TEXEL + i] if s[DEPTH + i] < SKY_DEPTH else int32(0)
         n[TEXEL + i] = (block << int32(FACE_BITS)) | n[FACE + i]
     for i in range(LANES):
-        n[TEXEL + i] = int32(faces[uint32(n[TEXEL + i])])
+        n[TEXEL + i] = faces[uint32(n[TEXEL + i])]
     for i in range(LANES):
         face, depth = n[FACE + i], s[DEPTH + i]
         axis = face >> int32(1)
@@ -235,8 +235,7 @@ def choose_texels(camera: Floats, blocks: Shorts, faces: Shorts, s: Floats, n: I
         v = s[POINT_Z + i] if axis == int32(1) else ALMOST_ONE - s[POINT_Y + i]
         size, offset = mip_level(depth, mip_depth)
         row = float32(int32(v * size))
-        texture = int32(n[TEXEL + i] << int32(9))
-        n[TEXEL + i] = texture + offset + int32(row * size) + int32(u * size)
+        n[TEXEL + i] = n[TEXEL + i] + offset + int32(row * size) + int32(u * size)
         n[COLUMN + i] = column_of_block(n[FRONT + i])
 
 

@@ -10,6 +10,7 @@ length of extra fields.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import re
@@ -27,6 +28,9 @@ from PIL import Image, UnidentifiedImageError
 from rllib_minestudio.foundation.options import shown
 
 Rgba = NDArray[np.uint8]
+
+OUR_PACK = Path(__file__).parents[1] / "resource_pack"
+"""The engine's own pictures."""
 
 TEXTURES = "assets/minecraft/textures"
 """Folder of a pack that holds all pictures."""
@@ -148,6 +152,25 @@ class ResourcePack:
             raise PictureError(f"with those before it more than {MOST_PIXELS_IN_ALL:,} pixels")
         self._pixels_left -= pixels
         return _decoded(png)
+
+    def digest(self) -> bytes:
+        """Return a digest of the names and files of all pictures; none is decoded.
+
+        A folder and a zip with equal files have equal digests. Files that cannot be read, and those
+        beyond the bounds of what is read in all, count by their names alone.
+        """
+        found = hashlib.sha256()
+        left = MOST_BYTES
+        for name in sorted(self.names):
+            found.update(name.encode(errors="surrogateescape") + b"\0")
+            try:
+                size = self._files.size(name)
+                if size <= min(LARGEST_FILE, left):
+                    left -= size
+                    found.update(hashlib.sha256(self._files.read(name, size)).digest())
+            except PictureError:
+                continue
+        return found.digest()
 
 
 # --------------------------------------------------------------------------- PNG

@@ -129,7 +129,7 @@ def render_terrain(
     light: Bytes,
     ceiling: int,
     atlas: Words,
-    faces: Shorts,
+    faces: Ints,
     camera: Floats,
     across: Floats,
     upward: Floats,
@@ -151,7 +151,7 @@ def render_terrain(
         light: uint8 (2**23,), level of sky light.
         ceiling: No block is at or above this height.
         atlas: uint32, `BlockAtlas.textures`.
-        faces: uint16 (2**19,), `BlockAtlas.faces`.
+        faces: int32 (2**19,), `BlockAtlas.faces`.
         camera: float32 (CAMERA_SIZE,).
         across: See `hand.PixelRays`.
         upward: See `hand.PixelRays`.

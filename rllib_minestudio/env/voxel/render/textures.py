@@ -18,6 +18,7 @@ import numpy as np
 from rllib_minestudio.env.voxel.render import texels
 from rllib_minestudio.env.voxel.render.block_rays import Boxes, block_icon, boxes_of
 from rllib_minestudio.env.voxel.render.resource_pack import (
+    OUR_PACK,
     PackError,
     PictureError,
     ResourcePack,
@@ -27,7 +28,6 @@ from rllib_minestudio.env.voxel.render.resource_pack import (
 from rllib_minestudio.env.voxel.render.texels import FACE_SOUTH, TEXTURE_SIZE, name_seed
 from rllib_minestudio.errors import InvalidOptionsError
 
-OUR_PACK = Path(__file__).parents[1] / "resource_pack"
 _TABLES = Path(__file__).parent
 _NAMED = 8
 """Pictures named in the warning, at most, for each kind of problem."""

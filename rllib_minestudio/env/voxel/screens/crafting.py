@@ -18,6 +18,7 @@ from rllib_minestudio.env.voxel.screens.geometry import (
     is_same,
     room_beside,
 )
+from rllib_minestudio.env.voxel.world.block_states import turned_to
 from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, SCREENS
 from rllib_minestudio.env.voxel.world.world import World
 
@@ -442,7 +443,12 @@ class BlockEntities:
                 self.remove(place)
 
     def tick(self, world: World) -> None:
-        """Advance the furnaces in loaded land by one tick."""
+        """Advance the furnaces in loaded land by one tick, and light up those that burn."""
         for place, furnace in self._furnaces.items():
-            if not furnace.is_idle and world.is_loaded(place[0], place[2]):
-                furnace.tick()
+            if furnace.is_idle or not world.is_loaded(place[0], place[2]):
+                continue
+            burnt = furnace.burning > 0
+            furnace.tick()
+            if burnt != (furnace.burning > 0):
+                lit = "false" if burnt else "true"
+                world.set_block(*place, turned_to(world.block_at(*place), lit=lit))

@@ -195,36 +195,33 @@ ANY_BLOCK = BlockFilter(-1)
 
 
 # --------------------------------------------------------- columns of the table of kinds and states
-# A row for each kind in each of its states, those of a kind one after the other.
+# A column holds a fact about each block: a word per kind, with a bit for each of its states, from
+# the lowest one up. So one word is read wherever a block is asked about, whatever its state.
 
-_SIZES = np.array([family.size for family in FAMILY_OF])
-_FIRST_ROW = (np.cumsum(_SIZES) - _SIZES).astype(np.uint16)
-
-Column = NDArray[np.bool_]
+Column = NDArray[np.uint64]
 
 
 @shared_with_kernels
-def row_of(block: Any) -> Any:
-    """The row of a block, or of each block of an array, in the columns below."""
-    return _FIRST_ROW[block & KIND_MASK] + (block >> STATE_SHIFT)
+def _holds(column: Column, block: Any) -> Any:
+    """Whether a fact holds for a block, or for each block of an array."""
+    return (column[block & KIND_MASK] >> np.uint64(block >> STATE_SHIFT)) & np.uint64(
+        1
+    ) != np.uint64(0)
 
 
 def _column(fact: Callable[[Block], bool]) -> Column:
     """A column of a fact that is the same in all states of a kind."""
-    return np.repeat([fact(block) for block in BLOCKS], _SIZES)
+    column = np.zeros(LARGEST_KIND + 1, np.uint64)
+    column[: len(BLOCKS)] = [fact(block) * ANY_BLOCK.states for block in BLOCKS]
+    return column
 
 
-def _rows_with(family: str, **properties: str) -> NDArray[np.int64]:
-    """The rows of a family's blocks that have these properties."""
-    return np.array(
-        [
-            row_of(block)
-            for kind, its in enumerate(FAMILY_OF)
-            if its.name == family
-            for block in states_of(kind)
-            if properties.items() <= properties_of(block).items()
-        ]
-    )
+def _set(column: Column, fact: bool, family: str, **properties: str) -> None:
+    """Say of a family's blocks with some properties whether the fact holds for them."""
+    for kind, its in enumerate(FAMILY_OF):
+        if its.name == family:
+            states = np.uint64(BlockFilter.of(kind, properties).states)
+            column[kind] = column[kind] | states if fact else column[kind] & ~states
 
 
 def _is_something(block: Block) -> bool:
@@ -242,48 +239,48 @@ _REPLACEABLE = frozenset(
 _STOPS_BODIES = _column(_is_something)
 _STOPS_SIGHT = _column(_is_something)
 _STOPS_LIGHT = _column(lambda block: block.shape is Shape.CUBE and not block.see_through)
-_STOPS_LIGHT[_rows_with("slab", type="double")] = True
+_set(_STOPS_LIGHT, True, "slab", type="double")
 _COVERS = _column(_is_something)
 _BEARS = _column(lambda block: block.name not in _REPLACEABLE)
 _IS_REPLACEABLE = _column(lambda block: block.name in _REPLACEABLE)
-_IS_REPLACEABLE[_rows_with("snow")] = False
-_IS_REPLACEABLE[_rows_with("snow", layers="1")] = True
+_set(_IS_REPLACEABLE, False, "snow")
+_set(_IS_REPLACEABLE, True, "snow", layers="1")
 
 
 @shared_with_kernels
 def stops_bodies(block: int) -> bool:
     """Whether the player, mobs and items cannot enter a block."""
-    return _STOPS_BODIES[row_of(block)]
+    return _holds(_STOPS_BODIES, block)
 
 
 @shared_with_kernels
 def stops_sight(block: int) -> bool:
     """Whether a ray ends in a block: that of the crosshair, and those that draw the world."""
-    return _STOPS_SIGHT[row_of(block)]
+    return _holds(_STOPS_SIGHT, block)
 
 
 @shared_with_kernels
 def stops_light(block: int) -> bool:
     """Whether the light of the sky does not enter a block, as in Minecraft."""
-    return _STOPS_LIGHT[row_of(block)]
+    return _holds(_STOPS_LIGHT, block)
 
 
 @shared_with_kernels
 def covers(block: Any) -> Any:
     """Whether a block counts as its column's highest: above that, the sky is open.
 
-    The block may be an array, and the answer is one, then.
+    Whatever stops sight does. The block may be an array, and the answer is one, then.
     """
-    return _COVERS[row_of(block)]
+    return _holds(_COVERS, block)
 
 
 @shared_with_kernels
 def bears(block: int) -> bool:
     """Whether sand and gravel rest on a block."""
-    return _BEARS[row_of(block)]
+    return _holds(_BEARS, block)
 
 
 @shared_with_kernels
 def is_replaceable(block: int) -> bool:
     """Whether another block may be put in a block's place, as in that of air."""
-    return _IS_REPLACEABLE[row_of(block)]
+    return _holds(_IS_REPLACEABLE, block)

@@ -49,6 +49,7 @@ Columns = NDArray[np.int32]
 @kernel()
 def build_layer_radius(
     blocks: NDArray[np.uint16],
+    top: NDArray[np.uint8],
     layer_radius: NDArray[np.uint8],
     x0: int,
     x1: int,
@@ -60,13 +61,14 @@ def build_layer_radius(
     """Compute the layer radius of the columns [x0, x1) x [z0, z1), in all layers.
 
     Args:
-        blocks: The window's block ids, uint16 [2**23].
+        blocks: The window's blocks, uint16 [2**23].
+        top: The window's column tops, uint8 [2**16].
         layer_radius: Overwritten in these columns, uint8 [2**23].
         x0: First column.
         x1: Column after the last, at most 256 - 2 * REACH away from the first.
         z0: First column.
         z1: Column after the last.
-        low: These columns are solid below this layer.
+        low: These columns, and those within `REACH` of them, are solid below this layer.
         high: From this layer up, nothing is solid within `REACH` columns of them.
 
     Returns:
@@ -81,7 +83,7 @@ def build_layer_radius(
     size = (all_x1 - all_x0 + 2) * (all_z1 - all_z0 + 2) * SLAB  # with a ring of columns around
     for slab in range(low // SLAB * SLAB, high, SLAB):
         distances = np.full(size, OPEN, np.uint8)
-        _mark(blocks, distances, all_x0, all_x1, all_z0, all_z1, slab)
+        _mark(blocks, top, distances, all_x0, all_x1, all_z0, all_z1, slab, low)
         for side in (-1, 1):
             _spread(distances, all_x0, all_x1, all_z0, all_z1, side)
         _store(distances, layer_radius, x0, x1, z0, z1, slab, REACH)
@@ -91,6 +93,7 @@ def build_layer_radius(
 @kernel()
 def refresh_layer_radius(
     blocks: NDArray[np.uint16],
+    top: NDArray[np.uint8],
     layer_radius: NDArray[np.uint8],
     x0: int,
     x1: int,
@@ -102,7 +105,8 @@ def refresh_layer_radius(
     """Update the layer radius after blocks of [x0, x1) x [y0, y1) x [z0, z1) changed.
 
     Args:
-        blocks: The window's block ids, uint16 [2**23].
+        blocks: The window's blocks, uint16 [2**23].
+        top: The window's column tops, uint8 [2**16].
         layer_radius: uint8 [2**23], exact before within `REACH` + 1 columns of the change.
         x0: First column.
         x1: Column after the last.
@@ -123,7 +127,7 @@ def refresh_layer_radius(
     for slab in range(y0 // SLAB * SLAB, y1, SLAB):
         distances = np.full(size, OPEN, np.uint8)
         _surround(distances, layer_radius, x0, x1, z0, z1, slab)
-        _mark(blocks, distances, x0, x1, z0, z1, slab)
+        _mark(blocks, top, distances, x0, x1, z0, z1, slab, 0)
         for side in (-1, 1):
             _spread(distances, x0, x1, z0, z1, side)
         changed |= _store(distances, layer_radius, x0, x1, z0, z1, slab, 0)
@@ -170,20 +174,29 @@ def _surround(
 @kernel()
 def _mark(
     blocks: NDArray[np.uint16],
+    top: NDArray[np.uint8],
     distances: NDArray[np.uint8],
     x0: int,
     x1: int,
     z0: int,
     z1: int,
     slab: int,
+    low: int,
 ) -> None:
-    """Set the distances of blocks that stop sight to 0, in the columns [x0, x1) x [z0, z1)."""
+    """Set the distances of blocks that stop sight to 0, in the columns [x0, x1) x [z0, z1).
+
+    Only the blocks between layer `low`, below which all do, and a column's top are looked up: where
+    chunks are made, these are few.
+    """
     row = (z1 - z0 + 2) * SLAB
+    first = uint64(min(max(low - slab, 0), SLAB))
     for x in range(x0, x1):
         for z in range(z0, z1):
             here = uint64((x - x0 + 1) * row + (z - z0 + 1) * SLAB)
             column = uint64(block_index(x, slab, z))
-            for i in range(_LAYER_LANES):
+            for i in range(first):
+                distances[here + i] = SOLID
+            for i in range(first, uint64(min(max(top[column_index(x, z)] + 1 - slab, 0), SLAB))):
                 if stops_sight(blocks[column + i]):
                     distances[here + i] = SOLID
 
@@ -411,6 +424,7 @@ _SCRATCH = 192
 @kernel()
 def build(
     blocks: NDArray[np.uint16],
+    top: NDArray[np.uint8],
     layer_radius: NDArray[np.uint8],
     box: NDArray[np.uint16],
     x0: int,
@@ -425,14 +439,15 @@ def build(
     Only the blocks within `REACH` columns of them are read, whatever the fields held.
 
     Args:
-        blocks: The window's block ids, uint16 [2**23].
+        blocks: The window's blocks, uint16 [2**23].
+        top: The window's column tops, uint8 [2**16].
         layer_radius: Overwritten in these columns, uint8 [2**23].
         box: Overwritten in these columns, uint16 [2**23].
         x0: First column.
         x1: Column after the last, at most 256 - 2 * REACH away from the first.
         z0: First column.
         z1: Column after the last.
-        low: These columns are solid below this layer.
+        low: These columns, and those within `REACH` of them, are solid below this layer.
         high: From this layer up, nothing is solid within `REACH` columns of them.
     """
     for x in range(x0, x1):
@@ -440,7 +455,7 @@ def build(
             column = block_index(x, 0, z)
             box[column : column + low] = uint16(SOLID)
             box[column + low : column + HEIGHT] = _ALL_OPEN
-    columns = build_layer_radius(blocks, layer_radius, x0, x1, z0, z1, low, high)
+    columns = build_layer_radius(blocks, top, layer_radius, x0, x1, z0, z1, low, high)
     alike = np.zeros(len(columns), np.uint8)
     _update_boxes(layer_radius, box, columns, alike, low, min(high + MAX_RUN, HEIGHT))
 
@@ -448,6 +463,7 @@ def build(
 @kernel()
 def refresh(
     blocks: NDArray[np.uint16],
+    top: NDArray[np.uint8],
     layer_radius: NDArray[np.uint8],
     box: NDArray[np.uint16],
     x0: int,
@@ -463,7 +479,8 @@ def refresh(
     beyond its reach stand for all blocks farther away.
 
     Args:
-        blocks: The window's block ids, uint16 [2**23].
+        blocks: The window's blocks, uint16 [2**23].
+        top: The window's column tops, uint8 [2**16].
         layer_radius: uint8 [2**23].
         box: uint16 [2**23].
         x0: First column.
@@ -473,7 +490,7 @@ def refresh(
         y0: First layer.
         y1: Layer after the last.
     """
-    columns, alike = refresh_layer_radius(blocks, layer_radius, x0, x1, z0, z1, y0, y1)
+    columns, alike = refresh_layer_radius(blocks, top, layer_radius, x0, x1, z0, z1, y0, y1)
     low, high = max(y0 - MAX_RUN, 0), min(y1 + MAX_RUN, HEIGHT)
     _update_boxes(layer_radius, box, columns, alike, low, high)
 

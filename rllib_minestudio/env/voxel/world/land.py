@@ -150,7 +150,7 @@ class Land:
         near = _chunks_of(xs, zs, box_field.REACH + 1)
         if not self._ready.issuperset(near):
             self.make_ready(self.lacking(set(near)))
-        box_field.refresh(self.blocks, self.layer_radius, self.box, *xs, *zs, *ys)
+        box_field.refresh(self.blocks, self.top, self.layer_radius, self.box, *xs, *zs, *ys)
         # A block takes the light from all layers below it.
         sky_light.refresh(self.light, self.blocks, self.top, *xs, low, high, *zs)
         self._find_shade(xs, zs, low)
@@ -187,17 +187,17 @@ class Land:
     def _build(self, strip: list[Chunk]) -> None:
         """Build the fields of chunks adjacent along z; all chunks around them must be made."""
         (x, z), last = strip[0], strip[-1][1]
-        low = min(self._layers[chunk][0] for chunk in strip)
         around = [(x + dx, i) for dx in (-1, 0, 1) for i in range(z - 1, last + 2)]
         box_field.build(
             self.blocks,
+            self.top,
             self.layer_radius,
             self.box,
             x * CHUNK,
             (x + 1) * CHUNK,
             z * CHUNK,
             (last + 1) * CHUNK,
-            low,
+            min(self._layers[chunk][0] for chunk in around),
             self.ceiling(around),
         )
         self._ready.update(strip)

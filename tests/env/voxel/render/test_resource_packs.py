@@ -22,13 +22,14 @@ from rllib_minestudio.env.voxel.render.mob_textures import mob_face
 from rllib_minestudio.env.voxel.render.renderer import Renderer
 from rllib_minestudio.env.voxel.render.resource_pack import (
     MOST_PIXELS_IN_ALL,
+    OUR_PACK,
     TEXTURES,
     PackError,
     PictureError,
     ResourcePack,
 )
 from rllib_minestudio.env.voxel.render.texels import FACE_SOUTH, FACE_TOP, FACE_WEST
-from rllib_minestudio.env.voxel.render.textures import OUR_PACK, Textures, resized, textures_of
+from rllib_minestudio.env.voxel.render.textures import Textures, resized, textures_of
 from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS
 from rllib_minestudio.errors import InvalidOptionsError
 from tests.env.voxel.render.render_stage import FLOOR, Stage

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.env.voxel.world import box_field
-from rllib_minestudio.env.voxel.world.blocks import AIR, STONE
+from rllib_minestudio.env.voxel.world.block_states import block_of
+from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, STONE
 from rllib_minestudio.env.voxel.world.box_field import (
     CHUNK,
     HEIGHT,
@@ -27,6 +28,12 @@ from tests.env.voxel.caches import check_world
 SEED = 5
 REACH = LOAD_RADIUS * CHUNK
 LAYERS = (0, 1, 15, 31, 32, 55, 60, 63, 64, 66, 68, 70, 75, 81, 95, 96, 112, 126, 127)
+SLAB, LOG = BLOCK_ID["oak_slab"], BLOCK_ID["oak_log"]
+BUILT = (
+    *(AIR, AIR, AIR, STONE, STONE, SLAB, block_of(SLAB, {"type": "double"})),
+    *(block_of(LOG, {"axis": "x"}), block_of(BLOCK_ID["bell"], {"attachment": "double_wall"})),
+)
+"""Blocks that are put, in states that let light pass and others."""
 FRESH = Land()
 
 
@@ -76,8 +83,9 @@ class Walk:
 
     def build(self) -> None:
         x, y, z = self._place()
-        if self.world.set_block(x, y, z, STONE):
-            self.edits[x, y, z] = STONE
+        block = self.random.choice(BUILT)
+        if self.world.set_block(x, y, z, block):
+            self.edits[x, y, z] = block
 
     def dig(self) -> None:
         x, _, z = self._place()
@@ -89,7 +97,7 @@ class Walk:
         low = self._place()
         size = self.random.choice(((1, 100, 1), (1, 128, 1), (3, 3, 3), (20, 2, 9), (12, 1, 30)))
         high = [place + length for place, length in zip(low, size, strict=True)]
-        block = self.random.choice((AIR, STONE))
+        block = self.random.choice(BUILT)
         self.world.fill((low[0], high[0]), (low[1], high[1]), (low[2], high[2]), block)
         for x in range(low[0], high[0]):
             for z in range(low[2], high[2]):
@@ -99,7 +107,7 @@ class Walk:
 
     def scatter(self) -> None:
         places = (self._place() for _ in range(3))
-        blocks = {at: self.random.choice((AIR, STONE)) for at in places if self._is_loaded(at)}
+        blocks = {at: self.random.choice(BUILT) for at in places if self._is_loaded(at)}
         self.world.set_blocks(blocks)
         self.edits.update(blocks)
 
@@ -162,7 +170,7 @@ def remake(made: list[Chunk], ready: list[Chunk], edits: dict[tuple[int, int, in
     for x, z in ready:
         first_x, first_z = x * CHUNK, z * CHUNK
         box_field.build(
-            *(FRESH.blocks, FRESH.layer_radius, FRESH.box),
+            *(FRESH.blocks, FRESH.top, FRESH.layer_radius, FRESH.box),
             *(first_x, first_x + CHUNK, first_z, first_z + CHUNK, 0, HEIGHT),
         )
 
