@@ -65,9 +65,7 @@ def page() -> str:
     rows = [_row(block) for block in BLOCKS if block.shape is not Shape.NONE]
     header = ("Block", "Shape", "Hardness", "Tool", "Drops")
     listed = table(rows, header) + block_states.section()
-    return introduction + "
-" + listed + _ITEMS + "
-" + _without_use()
+    return introduction + "\n" + listed + _ITEMS + "\n" + _without_use()
 
 
 def _row(block: Block) -> tuple[str, ...]:

@@ -222,12 +222,8 @@ def choose_texels(camera: Floats, blocks: Shorts, faces: Ints, s: Floats, n: Int
     """Find the texel of each hit, and the column of the cell in front of it."""
     mip_depth = camera[MIP_DEPTH]
     for i in range(LANES):
-        n[TEXEL + i] = int32(blocks[uint32(n[BLOCK_INDEX + i])])
-    for i in range(LANES):
-        block = n[TEXEL + i] if s[DEPTH + i] < SKY_DEPTH else int32(0)
-        n[TEXEL + i] = (block << int32(FACE_BITS)) | n[FACE + i]
-    for i in range(LANES):
-        n[TEXEL + i] = faces[uint32(n[TEXEL + i])]
+        block = int32(blocks[uint32(n[BLOCK_INDEX + i])])
+        n[TEXEL + i] = faces[uint32((block << int32(FACE_BITS)) | n[FACE + i])]
     for i in range(LANES):
         face, depth = n[FACE + i], s[DEPTH + i]
         axis = face >> int32(1)
@@ -235,7 +231,8 @@ def choose_texels(camera: Floats, blocks: Shorts, faces: Ints, s: Floats, n: Int
         v = s[POINT_Z + i] if axis == int32(1) else ALMOST_ONE - s[POINT_Y + i]
         size, offset = mip_level(depth, mip_depth)
         row = float32(int32(v * size))
-        n[TEXEL + i] = n[TEXEL + i] + offset + int32(row * size) + int32(u * size)
+        texture = n[TEXEL + i] if depth < SKY_DEPTH else int32(0)
+        n[TEXEL + i] = texture + offset + int32(row * size) + int32(u * size)
         n[COLUMN + i] = column_of_block(n[FRONT + i])
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
+from rllib_minestudio.env.voxel.world.block_states import block_of, properties_of
 from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
 from tests.env.voxel.arena import FLOOR, arena, state, ticks
 from tests.env.voxel.ledger import count_items
@@ -227,6 +228,22 @@ def test_a_furnace_goes_on_while_its_screen_is_shut():
     hands.engine.execute("/give @p iron_pickaxe")
     ticks(hands.engine, 60, attack=1)
     assert hands.engine.player.experience in (1, 2)
+
+
+def test_a_furnace_shows_its_fire_while_it_burns():
+    hands = facing("furnace", "iron_ore 1", "stick 1")
+    world = state(hands.engine).world
+    world.set_block(*PLACE, block_of(BLOCK_ID["furnace"], {"facing": "west"}))
+    hands.press(use=1)
+    hands.across("hotbar 0")
+    assert properties_of(world.block_at(*PLACE)) == {"facing": "west", "lit": "false"}
+    hands.across("hotbar 1")
+    ticks(hands.engine, 1)
+    assert properties_of(world.block_at(*PLACE)) == {"facing": "west", "lit": "true"}
+    assert hands.screen is not None and hands.shown("input 0") == "iron_ore 1"
+    ticks(hands.engine, 100)
+    assert properties_of(world.block_at(*PLACE)) == {"facing": "west", "lit": "false"}
+    assert hands.shown("input 0") == "iron_ore 1" and hands.shown("fuel 0") == ""
 
 
 def test_a_hotbar_key_exchanges_once_and_selects_nothing():
