@@ -29,9 +29,9 @@ shine) is not simulated, unless another page says so.
 
 *Tool* is the kind that mines the block faster and, if bare hands yield nothing, the lowest material
 with which the block drops anything. *Drops* follow Minecraft's loot tables for tools without
-enchantments, so nothing that needs silk touch drops. Where a table asks for the state of a block,
-such as the age of a crop, it is that of a block just placed; a bed or a tall plant, two blocks in
-Minecraft, drops what both together do. Boxes drop without their contents.
+enchantments, so nothing that needs silk touch drops. A double slab drops two, snow and sea pickles
+as many as are in the block. A bed, a door or a tall plant drops what both halves together do. Boxes
+drop without their contents.
 
 ## What the use key does
 
@@ -91,7 +91,8 @@ def _entry(entry: Entry) -> str:
     count = f"{low} " if low == high else f"{low} to {high} "
     chance = f" ({100 * entry.chance:g} %)" if entry.chance < 1.0 else ""
     with_tool = {"shears": " with shears", "not shears": " without shears", "": ""}[entry.tool]
-    return f"{'' if count == '1 ' else count}{_title(entry.item)}{chance}{with_tool}"
+    state = "".join(f" at {name} {value}" for name, value in entry.state.items())
+    return f"{'' if count == '1 ' else count}{_title(entry.item)}{chance}{with_tool}{state}"
 
 
 def _title(name: str) -> str:

@@ -1,8 +1,8 @@
 """Loot of blocks and mobs: Minecraft Java 1.16.5's loot tables.
 
-A block drops `Block.drop`, or what its table in `data/block_loot.json` yields. A table that depends
-on a block's state is applied to the default state. A bed or a tall plant is one block here, and
-drops as a whole. A mob drops what the table in `data/mob_loot.json` yields that `MobKind.loot`
+A block drops `Block.drop`, once for each piece that was put into it, or what its table in
+`data/block_loot.json` yields. Both halves of a bed, a door or a tall plant break together, and drop
+as a whole. A mob drops what the table in `data/mob_loot.json` yields that `MobKind.loot`
 names. That file has the tables of all mobs; a mob whose table asks for something that is not
 implemented here cannot be added.
 
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from rllib_minestudio.env.voxel.data import read_json
@@ -27,7 +28,7 @@ from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS, Item
 from rllib_minestudio.env.voxel.screens.crafting import SMELTING
-from rllib_minestudio.env.voxel.world.block_states import kind_of
+from rllib_minestudio.env.voxel.world.block_states import kind_of, properties_of
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS, SHEARS
 from rllib_minestudio.errors import EngineError
 
@@ -37,12 +38,14 @@ class Circumstances(NamedTuple):
 
     Attributes:
         tool: What a block was mined with; None for the hand, or for no tool.
+        properties: A block's stored properties.
         by_player: Whether the player killed the mob.
         on_fire: Whether the mob was burning.
         looting: Level of the enchantment of that name on the weapon, 0 for none.
     """
 
     tool: Item | None = None
+    properties: Mapping[str, str] = MappingProxyType({})
     by_player: bool = False
     on_fire: bool = False
     looting: int = 0
@@ -54,7 +57,8 @@ class Entry(NamedTuple):
     Attributes:
         item: Name of the item that drops; empty for nothing.
         tool: "shears" or "not shears" if it depends on the tool; empty if it does not.
-        chance: Probability, given that tool.
+        state: Stored properties that the block must have.
+        chance: Probability, given tool and state.
         quantity: Least and largest quantity; all values in this range are equally likely.
         trials: Number of trials, each of which may add one to the quantity.
         success: Probability that a trial adds one.
@@ -68,6 +72,7 @@ class Entry(NamedTuple):
 
     item: str = ""
     tool: str = ""
+    state: Mapping[str, str] = MappingProxyType({})
     chance: float = 1.0
     quantity: tuple[int, int] = (1, 1)
     trials: int = 0
@@ -192,7 +197,13 @@ def _between(state: GameState, ends: tuple[int, int]) -> int:
 def _choose(state: GameState, pool: Pool, case: Circumstances) -> Entry | None:
     """Return the entry that a pool yields, or None."""
     unfit = "not shears" if case.tool is not None and case.tool.tool == SHEARS else "shears"
-    met = (entry for entry in pool.entries if entry.tool != unfit and _happens(state, entry.chance))
+    met = (
+        entry
+        for entry in pool.entries
+        if entry.tool != unfit
+        and entry.state.items() <= case.properties.items()
+        and _happens(state, entry.chance)
+    )
     if not pool.by_weight:
         return next(met, None)
     among = list(met)
@@ -225,11 +236,18 @@ def drop_loot(state: GameState, block: int, tool: Item | None, cell: tuple[int, 
     """Drop what a block at `cell` yields to `tool` (None: the hand, or no tool)."""
     x, y, z = cell
     place = (x + 0.5, y + 0.25, z + 0.5)
-    mined = BLOCKS[kind_of(block)]
+    mined, properties = BLOCKS[kind_of(block)], properties_of(block)
     if mined.drop is not None:
-        state.scatter_item(ITEM_ID[mined.drop], 1, place, DROP_DELAY)
+        state.scatter_item(ITEM_ID[mined.drop], _pieces(properties), place, DROP_DELAY)
     elif table := TABLES.get(mined.name):
-        _scatter(state, table, Circumstances(tool=tool), place)
+        _scatter(state, table, Circumstances(tool=tool, properties=properties), place)
+
+
+def _pieces(properties: Mapping[str, str]) -> int:
+    """How many items were put into a block: two for a double slab, one for each layer of snow."""
+    if properties.get("type") == "double":
+        return 2
+    return int(next((properties[name] for name in ("layers", "pickles") if name in properties), 1))
 
 
 def drop_mob_loot(

@@ -163,7 +163,7 @@ class MiningMarks:
 def _draw_marks(
     blocks: Shorts, light: Bytes, players: NDArray[np.void], mobs: NDArray[np.void],
     mob_count: int, particles: NDArray[np.void], particle_count: int, targets: NDArray[np.void],
-    cracks: Floats, atlas: Words, faces: Shorts, camera: Floats, eye: Doubles, across: Floats,
+    cracks: Floats, atlas: Words, faces: Ints, camera: Floats, eye: Doubles, across: Floats,
     upward: Floats, columns_before: Ints, rows_before: Ints, samples: int, share: Floats,
     touched: Ints, image: Bytes, depth: Floats,
 ) -> None:  # fmt: skip

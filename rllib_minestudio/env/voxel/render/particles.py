@@ -18,7 +18,7 @@ from rllib_minestudio.env.voxel.render.camera import (
     UP,
     Bytes,
     Floats,
-    Shorts,
+    Ints,
     Words,
     render_kernel,
 )
@@ -28,7 +28,6 @@ from rllib_minestudio.env.voxel.render.texels import (
     FACE_SHADE,
     FACE_SOUTH,
     TEXTURE_SIZE,
-    TEXTURE_WORDS,
 )
 from rllib_minestudio.env.voxel.world.block_states import kind_of
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS, GRASS_BLOCK
@@ -103,7 +102,7 @@ def _draw_square(
 
 @render_kernel
 def draw_particles(
-    particles: NDArray[np.void], count: int, atlas: Words, faces: Shorts, sky_light: Bytes,
+    particles: NDArray[np.void], count: int, atlas: Words, faces: Ints, sky_light: Bytes,
     camera: Floats, eye: NDArray[np.float64], rays: PixelRays, image: Bytes, depth: Floats,
 ) -> None:  # fmt: skip
     """Draw particles.
@@ -112,7 +111,7 @@ def draw_particles(
         particles: Records of `entities.particles.PARTICLE_DTYPE`.
         count: Number of records in use.
         atlas: uint32, `BlockAtlas.textures`.
-        faces: uint16 (2**19,), `BlockAtlas.faces`.
+        faces: int32 (2**19,), `BlockAtlas.faces`.
         sky_light: uint8 (2**23,), see `sky_light`.
         camera: float32 (CAMERA_SIZE,).
         eye: float64 (3,), world position of the eye.
@@ -141,7 +140,7 @@ def draw_particles(
             camera[first + 1] * shade,
             camera[first + 2] * shade,
         )
-        texture = int64(faces[(block << FACE_BITS) | DUST_FACE[kind]]) * TEXTURE_WORDS
+        texture = int64(faces[(block << FACE_BITS) | DUST_FACE[kind]])
         _draw_square(
             ahead, side, rise, float32(particle.half), texture, float32(particle.row),
             float32(particle.column), light, atlas, camera, rays, image, depth,

@@ -5,8 +5,10 @@ import pytest
 
 from rllib_minestudio.env.voxel.game.event_handlers import break_block
 from rllib_minestudio.env.voxel.game.loot import TABLES, drop_loot
+from rllib_minestudio.env.voxel.game.placement import other_half
 from rllib_minestudio.env.voxel.items.inventory import MAIN_SLOTS
 from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
+from rllib_minestudio.env.voxel.world.block_states import block_of
 from rllib_minestudio.env.voxel.world.blocks import (
     AIR,
     BLOCK_ID,
@@ -41,10 +43,10 @@ def dropped(engine):
     return found
 
 
-def mined(engine, name, item):
-    """What block `name` drops to `item`, which has mined it."""
+def mined(engine, name, item, **properties):
+    """What block `name` in a state drops to `item`, which has mined it."""
     hold(engine, item)
-    assert state(engine).world.set_block(*CELL, BLOCK_ID[name]), name
+    assert state(engine).world.set_block(*CELL, block_of(BLOCK_ID[name], properties)), name
     break_block(state(engine), *CELL)
     assert state(engine).world.block_at(*CELL) == AIR
     return dropped(engine)
@@ -107,6 +109,48 @@ def test_trials_add_up(stage):
     chance, trials = 0.5333, 3
     deviation = 4 * np.sqrt(trials * chance * (1 - chance) / tries)
     assert abs(np.mean(totals) - trials * chance) < deviation and set(totals) == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize(
+    ("name", "properties", "tool", "expected"),
+    [
+        ("oak_slab", {"type": "double"}, None, {"oak_slab": 2}),
+        ("oak_slab", {"type": "top"}, None, {"oak_slab": 1}),
+        ("snow", {"layers": "5"}, "iron_shovel", {"snowball": 5}),
+        ("sea_pickle", {"pickles": "3"}, None, {"sea_pickle": 3}),
+        ("cocoa", {"age": "2"}, None, {"cocoa_beans": 3}),
+        ("composter", {"level": "8"}, None, {"composter": 1, "bone_meal": 1}),
+        ("beetroots", {"age": "2"}, None, {"beetroot_seeds": 1}),
+        ("sweet_berry_bush", {"age": "1"}, None, {}),
+    ],
+)
+def test_the_state_of_a_block_counts(stage, name, properties, tool, expected):
+    assert mined(stage, name, tool, **properties) == expected
+
+
+def test_ripe_crops_yield_more(stage):
+    least, most = {"wheat": 1}, {"wheat": 1, "wheat_seeds": 3}
+    totals = []
+    for _ in range(500):
+        found = mined(stage, "wheat", None, age="7")
+        assert found.items() >= least.items() and set(found) <= set(most)
+        totals.append(found.get("wheat_seeds", 0))
+    assert set(totals) == {0, 1, 2, 3} and abs(np.mean(totals) - 3 * 0.5714) < 0.2
+    berries = [mined(stage, "sweet_berry_bush", None, age="3") for _ in range(50)]
+    assert {found["sweet_berries"] for found in berries} == {2, 3}
+
+
+def test_two_halves_drop_once(stage):
+    x, y, z = CELL
+    for name, first, place in (
+        ("oak_door", {"half": "lower"}, (x, y + 1, z)),
+        ("white_bed", {"facing": "east"}, (x + 1, y, z)),
+        ("sunflower", {"half": "lower"}, (x, y + 1, z)),
+    ):
+        _, half = other_half(CELL, block_of(BLOCK_ID[name], first))
+        state(stage).world.set_block(*place, half)
+        assert mined(stage, name, None, **first) == {name: 1}
+        assert state(stage).world.block_at(*place) == AIR
 
 
 def test_every_item_can_be_given(stage):
