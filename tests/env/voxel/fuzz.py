@@ -64,9 +64,9 @@ _KIT = (
     *("furnace 9", "chest 9", "oak_log 64", "coal 9", "iron_ore 9", "stick 9", "cobblestone 64"),
     *("iron_ingot 20", "iron_boots", "milk_bucket", "bucket 9", "oak_planks 64"),
 )
-_PLACED = sorted(
-    item.name for item in ITEMS.values() if item.block and FAMILY_OF[item.block].placed
-)
+_PLACED = [
+    ITEMS[kind].name for kind, family in enumerate(FAMILY_OF) if family.placed and kind in ITEMS
+]
 """Items whose blocks are put in a state that depends on where the player clicks and looks."""
 Ledger = tuple[Counter[int], dict[str, int]]
 """Items by id, and how many of each were crafted."""

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.env.voxel.render.block_atlas import (
-    FACE_BITS,
     build_block_atlas,
     turned_faces,
 )
@@ -37,8 +36,9 @@ def atlas():
 
 
 def numbers(atlas, name, **properties):
-    first = block_of(BLOCK_ID[name], properties) << FACE_BITS
-    return atlas.faces[first : first + FACES].tolist()
+    """The number of the texture on each face of a block."""
+    starts = atlas.starts(block_of(BLOCK_ID[name], properties))
+    return [start // TEXTURE_WORDS for start in starts]
 
 
 def marked():
@@ -64,6 +64,11 @@ def test_only_the_front_shows_to_the_facing(atlas, name, facing):
         is_opaque = (front[..., 3] == 255).ravel()
         shows = np.array_equal(words[:256][is_opaque], expected[:256][is_opaque])
         assert shows == (side == facing), side
+
+
+def test_a_lit_furnace_differs_in_its_front(atlas):
+    cold, lit = (numbers(atlas, "furnace", facing="west", lit=lit) for lit in ("false", "true"))
+    assert [side for side, face in SIDES.items() if cold[face] != lit[face]] == ["west"]
 
 
 def test_logs_show_their_rings_at_both_ends_of_their_axis(atlas):
