@@ -60,7 +60,7 @@ def page() -> str:
         cube=counts[Shape.CUBE],
         stand_in=counts[Shape.STAND_IN],
         refused=counts[Shape.REFUSED],
-        uses="\n".join(f"1. *{use.stage.value}*: {use.sentence}" for use in USES.rows),
+        uses="\n".join(f"1. With {use.stage.value}: {use.sentence}" for use in USES.rows),
     )
     rows = [_row(block) for block in BLOCKS if block.shape is not Shape.NONE]
     header = ("Block", "Shape", "Hardness", "Tool", "Drops")

@@ -73,7 +73,7 @@ SCHEDULED = st.tuples(
 STEPS = st.lists(st.lists(SCHEDULED, max_size=6), max_size=12)
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(STEPS, st.integers(0, 3), st.sampled_from((2, 5, 1000)))
 def test_ticks_take_place_as_in_a_sorted_list(world, steps, room, most):
     ticks, naive = BlockTicks(), NaiveTicks()
