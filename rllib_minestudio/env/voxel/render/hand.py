@@ -47,9 +47,9 @@ SMALL_FRAME, SMALL_FRAME_RAYS = 300, 2
 NEAREST = 0.02
 HAND_BYTES = 4 * 1024**2
 """Most memory for the hands that a renderer keeps: at 128x128, some two hundred."""
-POSE_STEPS = 80
+POSE_STEPS = 48
 """Steps per block to which the places of a hand are rounded, so that those of a walking player are
-soon all drawn; in the game's window, half a step is two pixels."""
+soon all drawn: there are some twenty. In the game's window, half a step is three pixels."""
 ARM, FLAT, BLOCK = range(3)
 """Kinds of hand: the bare arm, a flat picture or a block."""
 _SHADES = np.array(FACE_SHADE, np.float32)
@@ -220,15 +220,18 @@ class Hands:
 @lru_cache(maxsize=512)
 def _view(kind: int, pose: HandPose, sampling: Sampling, tan_x: float, tan_y: float) -> _View:
     """How the hand is seen; arguments as in `Hands` and `Hands.of`."""
-    below = pose.drop / POSE_STEPS
-    if kind == ARM:
-        placed = arm_pose(pose.swing, below)
-    else:
-        placed = item_pose(pose.swing, below, kind == FLAT)
-    placed = shift(pose.right / POSE_STEPS, pose.up / POSE_STEPS, 0.0) @ placed
+    aside, up = pose.right / POSE_STEPS, pose.up / POSE_STEPS
+    placed = shift(aside, up, 0.0) @ _still(kind, pose.swing, pose.drop)
     if pose.hurt:
         placed = turn(Z, hurt_roll(pose.hurt)) @ placed
     return _View(to_space_of(placed), *_bounds(placed, sampling, tan_x, tan_y))
+
+
+@lru_cache(maxsize=64)
+def _still(kind: int, swing: float, drop: int) -> Matrix:
+    """The pose of a hand of a player who stands still; arguments as in `HandPose`."""
+    below = drop / POSE_STEPS
+    return arm_pose(swing, below) if kind == ARM else item_pose(swing, below, kind == FLAT)
 
 
 def _bounds(

@@ -358,8 +358,8 @@ def view_problems(
 class StillPicture:
     """The terrain and sky drawn last, for as long as drawing them again would change nothing.
 
-    They depend on the world's blocks, the camera and the hour. Mobs, items, hand and display are
-    drawn over them in every frame.
+    They depend on the world's blocks, the camera and the hour. Mobs, items, cracks, outline, dust,
+    hand and display are drawn over them in every frame.
     """
 
     def __init__(self, pixels: int) -> None:
