@@ -253,7 +253,7 @@ class Session:
     def _open(self, keys: Sequence[str], seed: int | None) -> None:
         self._leave()
         self._runs = False
-        self._post("opening", list(keys))
+        self._post("opening", {"entries": list(keys), "after": self._sent})
         self._views = self._source.open(keys, self._hand)
         self._open_keys = list(keys)
         known = [view.seed for view in self._views if view.seed is not None]
