@@ -205,7 +205,7 @@ class Session:
                 now, wakes_at = time.monotonic(), None
                 if self._may_run():
                     wakes_at = self._clock.due
-                elif self._is_stale and self._is_watched:
+                elif self._is_stale and self._is_watched and self._views:
                     wakes_at = self._shown_at + self._between_pictures
                 if wakes_at is not None and now >= wakes_at:
                     return None
