@@ -205,7 +205,7 @@ class Session:
                 now, wakes_at = time.monotonic(), None
                 if self._may_run():
                     wakes_at = self._clock.due
-                elif self._is_stale and self._is_watched:
+                elif self._is_stale and self._is_watched and self._views:
                     wakes_at = self._shown_at + self._between_pictures
                 if wakes_at is not None and now >= wakes_at:
                     return None
@@ -253,7 +253,7 @@ class Session:
     def _open(self, keys: Sequence[str], seed: int | None) -> None:
         self._leave()
         self._runs = False
-        self._post("opening", list(keys))
+        self._post("opening", {"entries": list(keys), "after": self._sent})
         self._views = self._source.open(keys, self._hand)
         self._open_keys = list(keys)
         known = [view.seed for view in self._views if view.seed is not None]

@@ -183,7 +183,7 @@ def test_contributors_are_given_readmes_test_command():
 
 
 @pytest.mark.parametrize(
-    ("extra", "package"), [("wandb", "wandb"), ("sb3", "sb3-contrib"), ("watch", "starlette")]
+    ("extra", "package"), [("wandb", "wandb"), ("sb3", "sb3-contrib"), ("watch", "uvicorn")]
 )
 def test_who_does_not_use_a_tracker_or_another_library_does_not_install_it(extra, package):
     config = setup_cfg()

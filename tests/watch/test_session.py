@@ -107,6 +107,23 @@ def test_single_steps_speed_and_the_same_world_again(live):
     assert see(live)["speed"] == 4.0
 
 
+def test_a_session_without_views_or_whose_views_stand_still_does_nothing(session, catalogue):
+    def waits():
+        """How often its thread looks for something to do within a tenth of a second."""
+        count, wait = [], session._changed.wait
+        session._changed.wait = lambda timeout: count.append(timeout) or wait(timeout)
+        time.sleep(0.1)
+        del session._changed.wait
+        return len(count)
+
+    session.attach(lambda: None)
+    wait_until(session.take)
+    assert waits() <= 1
+    tell(session, open={"entries": [entry(catalogue, "play")], "seed": 3})
+    see(session)
+    assert waits() <= 1
+
+
 def test_more_orders_than_a_page_gives_are_refused(session):
     orders = [session.tell(MessageDocument(refresh=True)) for _ in range(5000)]
     assert orders[0] and not all(orders)

@@ -55,7 +55,8 @@ function takeText(message) {
   if (message.opening) {
     tellFailure("");
     tellConnection("opening", false);
-    prepare(message.opening);
+    prepare(message.opening.entries);
+    lastOfOthers = message.opening.after;
   }
   if (message.news) panes[message.news.view]?.showNews(message.news.what, message.news.told);
   if (message.failure) tellFailure(message.failure);
@@ -70,21 +71,18 @@ function tellFailure(text) {
 // -------------------------------------------------------------------------------------- pictures
 // If they come faster than they are drawn, the newest one is drawn next, and the others never.
 
-let waiting = null, isDrawing = false;
+let waiting = null, isDrawing = false, lastOfOthers = 0;
 
 async function takePicture(data) {
   waiting = data;
   if (isDrawing) return;
   isDrawing = true;
-  try {
-    while (waiting) {
-      const next = waiting;
-      waiting = null;
-      await draw(next);
-    }
-  } finally {
-    isDrawing = false;
+  while (waiting) {
+    const next = waiting;
+    waiting = null;
+    await draw(next).catch(error => tellFailure(`The page failed: ${error.message}`));
   }
+  isDrawing = false;
 }
 
 async function draw(data) {
@@ -97,11 +95,13 @@ async function draw(data) {
     return createImageBitmap(file).then(bitmap => [picture.name, bitmap]);
   }));
   const bitmaps = await Promise.all(decoded.map(pictures => Promise.all(pictures)));
+  send({ seen: told.number });
+  if (told.number <= lastOfOthers) return; // of what was viewed before
+  lastOfOthers = 0;
   if (told.views.length !== panes.length) prepare(told.views.map(() => ""));
   state = told;
   told.views.forEach((view, i) => panes[i].show(view, Object.fromEntries(bitmaps[i]), told.runs));
   showControls();
-  send({ seen: told.number });
   document.dispatchEvent(new CustomEvent("picture", { detail: told }));
 }
 
