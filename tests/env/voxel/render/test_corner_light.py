@@ -15,7 +15,7 @@ from rllib_minestudio.env.voxel.render.corner_light import (
     list_faces,
     spread_openness,
 )
-from rllib_minestudio.env.voxel.render.light import light_map, sun_angle
+from rllib_minestudio.env.voxel.render.light import light_map
 from rllib_minestudio.env.voxel.render.ray_tiles import (
     FACE,
     KEY,
@@ -25,6 +25,7 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     new_scratch,
 )
 from rllib_minestudio.env.voxel.render.renderer import Renderer
+from rllib_minestudio.env.voxel.render.sky import sun_angle
 from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT, block_index
 from rllib_minestudio.env.voxel.world.sky_light import level_at

@@ -70,7 +70,7 @@ def test_the_world_is_drawn_once_while_nothing_changes(monkeypatch: pytest.Monke
     monkeypatch.setattr(rendering, "render_terrain", lambda *a: drawn.append(draw(*a)))
     game, renderer = new_game(), Renderer(SIZE)
     for _ in range(5):
-        game.state.daytime = 6000  # the hour, too, stands still
+        game.state.time = 6000  # the hour, too, stands still
         draw_view(game.state, renderer)
         game.tick({"camera": (1.0, 1.0)})
     assert len(drawn) == 1
