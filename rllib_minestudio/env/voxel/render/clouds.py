@@ -66,12 +66,19 @@ LANES = 64
     T_NOW, T_END,  # of the face met, and where the ray leaves the layer; -1 once it is done
     T_ONE, SIDE_ONE, T_TWO, SIDE_TWO,  # the next two borders: where, and their shade; 0 for none
     SHADE,  # of the face that the ray has met; 0 while there is none
-    RED, GREEN, BLUE,
-) = [LANES * row for row in range(21)]  # fmt: skip
-_FLOATS = 21 * LANES
-CELL_ONE, CELL_TWO, BOX, BOX_ONE, BOX_TWO, GOES_ON = [LANES * row for row in range(6)]
-"""Cells behind those borders, boxes in this cell and in those, and whether a ray goes further."""
-_INTS = 6 * LANES
+) = [LANES * row for row in range(18)]  # fmt: skip
+_FLOATS = 18 * LANES
+(
+    CELL_ONE, CELL_TWO,  # cells behind those borders
+    BOX, BOX_ONE, BOX_TWO,  # boxes in this cell and in those
+    GOES_ON,  # whether the ray goes further
+    RED, GREEN, BLUE,  # what it adds to its pixel, in units of 1 / `WHOLE`
+) = [LANES * row for row in range(9)]  # fmt: skip
+_INTS = 9 * LANES
+WHOLE_BITS = 16
+WHOLE = np.float32(1 << WHOLE_BITS)
+KEPT = round((1 - float(ALPHA)) * (1 << WHOLE_BITS))
+"""What is left of a pixel behind a cloud, in the same units."""
 
 
 class Clouds:
@@ -250,18 +257,19 @@ def _colour_faces(camera: Floats, s: Floats, n: Ints) -> None:
         r = float32(rgb & int32(255)) * cr * shade
         g = float32((rgb >> int32(8)) & int32(255)) * cg * shade
         b = float32((rgb >> int32(16)) & int32(255)) * cb * shade
-        s[RED + i] = (r + (fr - r) * fog) * ALPHA + HALF
-        s[GREEN + i] = (g + (fg - g) * fog) * ALPHA + HALF
-        s[BLUE + i] = (b + (fb - b) * fog) * ALPHA + HALF
+        n[RED + i] = int32(((r + (fr - r) * fog) * ALPHA + HALF) * WHOLE)
+        n[GREEN + i] = int32(((g + (fg - g) * fog) * ALPHA + HALF) * WHOLE)
+        n[BLUE + i] = int32(((b + (fb - b) * fog) * ALPHA + HALF) * WHOLE)
 
 
 @render_kernel
-def _fill_with_fog(camera: Floats, s: Floats) -> None:
+def _fill_with_fog(camera: Floats, n: Ints) -> None:
     """Do as `_colour_faces` where nothing is seen of faces but fog."""
-    r, g = camera[FOG_RGB] * ALPHA + HALF, camera[FOG_RGB + 1] * ALPHA + HALF
-    b = camera[FOG_RGB + 2] * ALPHA + HALF
+    r = int32((camera[FOG_RGB] * ALPHA + HALF) * WHOLE)
+    g = int32((camera[FOG_RGB + 1] * ALPHA + HALF) * WHOLE)
+    b = int32((camera[FOG_RGB + 2] * ALPHA + HALF) * WHOLE)
     for i in range(LANES):
-        s[RED + i], s[GREEN + i], s[BLUE + i] = r, g, b
+        n[RED + i], n[GREEN + i], n[BLUE + i] = r, g, b
 
 
 @render_kernel
@@ -293,7 +301,7 @@ def render_clouds(
         s: float32 (_FLOATS,), working memory.
         n: int32 (_INTS,), working memory.
     """
-    x0, z0, clear = float32(eye_x), float32(eye_z), ONE - ALPHA
+    x0, z0 = float32(eye_x), float32(eye_z)
     width, height = columns_before[-1], rows_before[-1]
     # No block reaches the layer, so from below it is seen only where the sky is.
     rise, view = BOTTOM - camera[EYE_Y], camera[VIEW]
@@ -331,7 +339,7 @@ def render_clouds(
                     n[BOX_TWO + i] = cells[uint32(n[CELL_TWO + i])]
                 going = _meet_sides(s, n)
             if is_far:
-                _fill_with_fog(camera, s)
+                _fill_with_fog(camera, n)
             else:
                 _colour_faces(camera, s, n)
             for i in range(lanes):
@@ -339,4 +347,6 @@ def render_clouds(
                     at = uint32(start + i) * uint32(3)
                     for channel in range(3):
                         p = uint32(at + uint32(channel))
-                        frame[p] = uint8(float32(frame[p]) * clear + s[RED + channel * LANES + i])
+                        added = uint32(n[RED + channel * LANES + i])
+                        kept = uint32(frame[p]) * uint32(KEPT)
+                        frame[p] = uint8(uint32(kept + added) >> uint32(WHOLE_BITS))
