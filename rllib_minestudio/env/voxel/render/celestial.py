@@ -254,7 +254,9 @@ def _add_stars(
         left, upper = _cut(column - reach / step_x, width), _cut(row - reach / step_y, height)
         right = _cut(column + reach / step_x + ONE, width)
         lower = _cut(row + reach / step_y + ONE, height)
-        light = shine * stars[i, AREA] / (step_x * step_y) if is_coarse else shine
+        # The farther from the line of sight, the more pixels a square covers.
+        share = stars[i, AREA] / (step_x * step_y * ahead * ahead * ahead)
+        light = shine * min(share, ONE) if is_coarse else shine
         for py in range(rows[upper], rows[lower]):
             sy = rays.upward[py]
             for px in range(columns[left], columns[right]):

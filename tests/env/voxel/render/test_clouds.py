@@ -90,7 +90,7 @@ def faces_met(eye: Vector, rays: Vector, ticks: int) -> tuple[Vector, Vector]:
         (70.0, 20.0, -30.0, 0, NOON),
         (110.0, 115.0, -20.0, 12_345, NOON),
         (120.0, -70.0, -60.0, 999, MIDNIGHT),
-        (130.0, 200.0, 4.0, 77, NOON),
+        (130.0, 60.0, 4.0, 77, NOON),
         (130.9, 300.0, -25.0, 400_000, NOON),
         (140.0, 75.0, 30.0, 5_000, NOON),
     ],
@@ -122,7 +122,7 @@ def test_pixels_show_the_face_that_a_ray_meets_first(
     middle[: SIZE * 3 // 5, : SIZE // 2 - 2] = True  # neither hand nor display nor crosshair
     error = np.abs(frames[1] - expected).max(-1)[middle.reshape(-1)]
     assert (error <= 1.5).mean() > 0.995
-    assert is_seen[middle.reshape(-1)].mean() > 0.2
+    assert is_seen[middle.reshape(-1)].mean() > 0.15
 
 
 def test_one_cloud_stands_where_its_pixel_says_and_drifts_west(tmp_path: Path) -> None:

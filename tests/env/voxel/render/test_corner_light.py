@@ -158,10 +158,11 @@ def rays_of(renderer: Renderer) -> np.ndarray:
 
 
 def in_white(renderer: Renderer, monkeypatch: pytest.MonkeyPatch) -> Renderer:
-    """Let all blocks be white on all sides, and leave out hand and display."""
+    """Let all blocks be white on all sides, and leave out outline, clouds, hand and display."""
     white = np.full_like(renderer._atlas.textures, 0xFFFFFF)
     renderer._atlas = renderer._atlas._replace(textures=white)
-    monkeypatch.setattr(renderer._overlays, "draw", lambda *arguments: None)
+    for layer in (renderer._marks, renderer._clouds, renderer._overlays):
+        monkeypatch.setattr(layer, "draw", lambda *arguments: None)
     return renderer
 
 
