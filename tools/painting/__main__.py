@@ -18,6 +18,7 @@ from tools.painting.gui import paint_gui
 from tools.painting.items import paint_items
 from tools.painting.mobs import paint_mobs
 from tools.painting.player import paint_player
+from tools.painting.sky import paint_sky
 
 
 def paint() -> Iterator[tuple[str, Rgba]]:
@@ -30,6 +31,7 @@ def paint() -> Iterator[tuple[str, Rgba]]:
     yield from paint_blocks()
     yield from paint_chests()
     yield from paint_cracks()
+    yield from paint_sky()
 
 
 def main() -> None:

@@ -61,6 +61,8 @@ _LARGEST_FILL = 32768
 _SET_MODES = ("destroy", "keep", "replace")
 _FILL_MODES = ("destroy", "hollow", "keep", "outline", "replace")
 _TICKS_OF_UNIT = {"d": DAY_TICKS, "s": TICKS_PER_SECOND, "t": 1}
+_LONGEST = 2**31 - 1
+"""Largest number in a duration: the game's are 32-bit integers."""
 _MOST_EDITS = 2**20
 """Most changed blocks of a world, all of which are kept in memory; beyond it, commands that change
 blocks are refused."""
@@ -273,25 +275,28 @@ def _require_room(source: Source, changes: int) -> None:
 
 
 def time(source: Source, arguments: list[str]) -> CommandResult:
-    """`/time set|add <time>`, `/time query daytime`."""
+    """`/time set|add <time>`, `/time query daytime|day|gametime`."""
     need(arguments, 2, "/time (set|add|query) <time>")
     state, action = source.state, arguments[0]
     if action == "query":
-        if arguments[1] != "daytime":
-            raise CommandError(f"'{arguments[1]}' is not counted here; only daytime is")
-        return CommandResult(True, f"The time is {state.daytime}")
+        counts = {
+            "daytime": state.daytime,
+            "day": state.time // DAY_TICKS,
+            "gametime": state.game_time,
+        }
+        return CommandResult(True, f"The time is {counts[read_name(arguments[1], counts, 'time')]}")
     if action not in ("set", "add"):
         raise CommandError(f"Incorrect argument for command: '{action}' (set, add or query)")
     ticks = TIMES.get(arguments[1]) if action == "set" else None
     if ticks is None:
         ticks = _duration(arguments[1])
-    state.daytime = (ticks + (state.daytime if action == "add" else 0)) % DAY_TICKS
+    state.time = ticks + (state.time if action == "add" else 0)
     return CommandResult(True, f"Set the time to {state.daytime}")
 
 
 def _duration(word: str) -> int:
     scale = _TICKS_OF_UNIT.get(word[-1:])
-    return read_int(word if scale is None else word[:-1], 0) * (scale or 1)
+    return read_int(word if scale is None else word[:-1], 0, _LONGEST) * (scale or 1)
 
 
 def weather(source: Source, arguments: list[str]) -> CommandResult:

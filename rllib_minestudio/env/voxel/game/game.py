@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from rllib_minestudio.env.voxel.data import DAY_TICKS
 from rllib_minestudio.env.voxel.entities.mobs import (
     EVENT_CAPACITY,
     EVENT_DTYPE,
@@ -100,7 +99,8 @@ class Game:
         if state.player.effects:
             tick_effects(state.player)
         if state.rules["doDaylightCycle"] == "true":
-            state.daytime = (state.daytime + 1) % DAY_TICKS
+            state.time += 1
+        state.game_time += 1
         if state.player.health <= 0.0 and not state.player_dead:
             state.player_dead = True
             spawning.die(state)

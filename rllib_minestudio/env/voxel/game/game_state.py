@@ -7,6 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from rllib_minestudio.env.voxel.data import DAY_TICKS
 from rllib_minestudio.env.voxel.entities.mobs import THROW_DELAY
 from rllib_minestudio.env.voxel.entities.particles import Particles
 from rllib_minestudio.env.voxel.entities.records import MOB_KINDS, DroppedItems, FallingBlocks, Mobs
@@ -60,7 +61,8 @@ class GameState:
         particles: The dust of blocks, with a random stream of its own.
         statistics: Counters of what the player did.
         target: Target of the crosshair in the last tick, `TARGET_DTYPE` [1].
-        daytime: Ticks since sunrise, 0 to 23999 (6000 is noon).
+        time: Ticks since the first sunrise, which `/time` sets; the day decides the moon's phase.
+        game_time: Ticks since the world began.
         raining: Whether it rains; affects only `location_stats`.
         difficulty: One of the game's, without effect: no mob is hostile.
         rules: Game rules by name.
@@ -104,7 +106,7 @@ class GameState:
         self.block_entities.clear()
         self.statistics.clear()
         self.target[0] = np.zeros((), TARGET_DTYPE)
-        self.daytime = 0
+        self.time = self.game_time = 0
         self.raining = False
         self.difficulty = "easy"
         self.rules = dict(GAME_RULES)
@@ -123,6 +125,11 @@ class GameState:
         else:
             self.named_item = item
             self.name_ticks = 0 if item == EMPTY else NAME_TICKS
+
+    @property
+    def daytime(self) -> int:
+        """Ticks since sunrise, 0 to 23999 (6000 is noon)."""
+        return self.time % DAY_TICKS
 
     def random(self) -> float:
         """Return the next random number in [0, 1)."""

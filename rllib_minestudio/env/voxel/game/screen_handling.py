@@ -179,10 +179,11 @@ def draw_view(
         state.mobs,
         state.items,
         state.player.inventory,
-        state.daytime,
+        state.time,
         out,
         state.falling,
         None if state.screen is None else state.screen.view(),
         state.name_ticks,
         state.particles,
+        state.game_time,
     )

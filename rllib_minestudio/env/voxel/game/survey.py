@@ -23,7 +23,7 @@ from rllib_minestudio.env.voxel.player.raycast import (
     cast_mob,
 )
 from rllib_minestudio.env.voxel.render.camera import FORWARD, RIGHT, STEP_X, STEP_Y, UP, Camera
-from rllib_minestudio.env.voxel.render.light import sun_angle
+from rllib_minestudio.env.voxel.render.sky import sun_angle
 from rllib_minestudio.env.voxel.world import sky_light
 from rllib_minestudio.env.voxel.world.block_states import KIND_MASK
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, BLOCKS

@@ -12,10 +12,10 @@ import numpy as np
 from numba import float32, int32, int64, uint8, uint32
 
 from rllib_minestudio.env.voxel.render.camera import (
+    FOG_RGB,
     FOG_SCALE,
     FOG_START,
     FORWARD,
-    HORIZON,
     LIGHT,
     MIP_DEPTH,
     RIGHT,
@@ -384,9 +384,9 @@ def _tint(camera: Floats, row: Floats) -> Tint:
         camera[light],
         camera[light + 1],
         camera[light + 2],
-        camera[HORIZON],
-        camera[HORIZON + 1],
-        camera[HORIZON + 2],
+        camera[FOG_RGB],
+        camera[FOG_RGB + 1],
+        camera[FOG_RGB + 2],
         fog,
         row[RED],
     )

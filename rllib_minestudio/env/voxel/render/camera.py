@@ -24,15 +24,22 @@ FORWARD, RIGHT, UP = 3, 6, 9  # three unit vectors
 STEP_X, STEP_Y = 12, 13  # size of a window's pixel on the plane one block ahead
 VIEW = 14  # view distance in blocks
 MIP_DEPTH = 15  # depth from which the second mip level is used; each further level doubles it
-HORIZON, ZENITH = 16, 19  # RGB of the sky at and above the horizon, 0..255
+FOG_RGB, SKY_RGB = 16, 19  # of the fog, and of the sky overhead, 0..255
 FOG_START, FOG_SCALE = 22, 23  # fog = (distance / view - start) * scale, clipped to 0..1
 LIGHT = 24  # RGB factors of each level of sky light, from 0 up
 LEVELS = 16  # of sky light
-CAMERA_SIZE = LIGHT + 3 * LEVELS
+BELOW_RGB = LIGHT + 3 * LEVELS  # of what lies below the horizon
+HOUR_RGB = BELOW_RGB + 3  # of the hour's fog, which FOG_RGB is mixed from
+GLOW_RGB, GLOW_ALPHA = HOUR_RGB + 3, HOUR_RGB + 6  # of sunrise and sunset; alpha is 0 otherwise
+SUN_SIDE = GLOW_ALPHA + 1  # 1 in the morning, when the sun is in the east (+x), else -1
+SKY_SHARE = GLOW_ALPHA + 2  # of the sky's colour in the fog's
+DOME = GLOW_ALPHA + 3  # how far the fog rises into the sky, see `sky.show_sky`
+CLOUDS_RGB = GLOW_ALPHA + 4  # of the clouds' upper sides
+IS_CLEAR = CLOUDS_RGB + 3  # 1 by day, when nothing shines through the fog along the horizon
+CAMERA_SIZE = IS_CLEAR + 1
 
-# Terrain fades into the horizon over the last part of the view distance (from 0.75 in Minecraft
-# 1.16; a little earlier here because our view distance is short).
-FOG_BEGIN = 0.7
+# Terrain fades into the fog over the last quarter of the view distance, as in Minecraft 1.16.
+FOG_BEGIN = 0.75
 
 WIDEST = 165.0
 """Degrees; Minecraft's widest field of view, 110, at its widest, 1.5 times that."""

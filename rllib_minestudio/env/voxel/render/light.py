@@ -1,34 +1,24 @@
-"""Light: the shading of hits, the colours of sky and hour, and the sun, moon and stars."""
+"""Light: the shading of hits, and the light map, by which the sky's light depends on the hour."""
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
-from numba import float32, int32, int64, uint8, uint32
+from numba import float32, int32, uint32
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.voxel.data import DAY_TICKS
 from rllib_minestudio.env.voxel.render.block_atlas import FACE_BITS
 from rllib_minestudio.env.voxel.render.camera import (
     EYE_X,
     EYE_Y,
     EYE_Z,
+    FOG_RGB,
     FOG_SCALE,
     FOG_START,
-    FORWARD,
-    HORIZON,
     LEVELS,
     LIGHT,
     MIP_DEPTH,
-    RIGHT,
-    STEP_X,
-    STEP_Y,
-    UP,
-    VIEW,
-    ZENITH,
-    Bytes,
     Camera,
     Floats,
     Ints,
@@ -37,7 +27,6 @@ from rllib_minestudio.env.voxel.render.camera import (
     render_kernel,
 )
 from rllib_minestudio.env.voxel.render.corner_light import TOP_LAYER, is_cube
-from rllib_minestudio.env.voxel.render.hand import PixelRays
 from rllib_minestudio.env.voxel.render.ray_tiles import (
     BLOCK_INDEX,
     BLUE,
@@ -78,8 +67,6 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
 )
 from rllib_minestudio.env.voxel.world.box_field import column_of_block, neighbour_index
 
-# The sky reaches its zenith colour at about 30 degrees; below that it is mostly haze.
-SKY_GRADIENT = np.float32(2.0)
 ALMOST_ONE = np.float32(0.9999)
 
 
@@ -90,30 +77,12 @@ def is_hit(i: int, s: Floats, n: Ints) -> bool:
 
 
 @render_kernel
-def hits_any(s: Floats, n: Ints) -> bool:
-    """Whether any ray is a hit; nearly half the tiles of a view over plains show sky alone."""
+def count_hits(s: Floats, n: Ints) -> int:
+    """How many rays are hits; nearly half the tiles of a view over plains have none."""
     hits = int32(0)
     for i in range(LANES):
-        hits |= int32(1) if is_hit(i, s, n) else int32(0)
-    return hits != int32(0)
-
-
-@render_kernel
-def show_sky(camera: Floats, s: Floats, n: Ints) -> None:
-    """Write the sky of each ray as three integer channels, and its depth."""
-    for i in range(LANES):
-        r, g, b = _sky_colour(camera, i, s)
-        s[DEPTH + i] = SKY_DEPTH
-        n[RED + i], n[GREEN + i], n[BLUE + i] = int32(r), int32(g), int32(b)
-
-
-@render_kernel
-def _sky_colour(camera: Floats, i: int, s: Floats) -> tuple[float, float, float]:
-    """Colour of the sky along a ray, into which the fog fades distant blocks."""
-    hr, hg, hb = camera[HORIZON], camera[HORIZON + 1], camera[HORIZON + 2]
-    zr, zg, zb = camera[ZENITH] - hr, camera[ZENITH + 1] - hg, camera[ZENITH + 2] - hb
-    up = min(max(s[DIR_Y + i] * s[T_MAX + i] * (SKY_GRADIENT / camera[VIEW]), ZERO), ONE)
-    return hr + zr * up, hg + zg * up, hb + zb * up
+        hits += int32(1) if is_hit(i, s, n) else int32(0)
+    return hits
 
 
 @render_kernel
@@ -238,20 +207,21 @@ def choose_texels(camera: Floats, blocks: Shorts, faces: Ints, s: Floats, n: Int
 
 @render_kernel
 def shade_hits(camera: Floats, atlas: Words, s: Floats, n: Ints) -> None:
-    """Combine texel, light, fog and sky of each ray into three integer channels."""
+    """Combine texel, light and fog of each hit into three integer channels."""
+    fog_r, fog_g, fog_b = camera[FOG_RGB], camera[FOG_RGB + 1], camera[FOG_RGB + 2]
     for i in range(LANES):
         n[TEXEL + i] = int32(atlas[uint32(n[TEXEL + i])])
     for i in range(LANES):
-        rgb = n[TEXEL + i]
-        sky_r, sky_g, sky_b = _sky_colour(camera, i, s)
+        rgb, hit = n[TEXEL + i], s[DEPTH + i] < SKY_DEPTH
+        red, green, blue = n[RED + i], n[GREEN + i], n[BLUE + i]
         lit = s[OPENNESS + i]
         r = float32(rgb & int32(255)) * lit * s[LIGHT_R + i]
         g = float32((rgb >> int32(8)) & int32(255)) * lit * s[LIGHT_G + i]
         b = float32((rgb >> int32(16)) & int32(255)) * lit * s[LIGHT_B + i]
         fog = s[FOG + i]
-        n[RED + i] = int32(r + (sky_r - r) * fog)
-        n[GREEN + i] = int32(g + (sky_g - g) * fog)
-        n[BLUE + i] = int32(b + (sky_b - b) * fog)
+        n[RED + i] = int32(r + (fog_r - r) * fog + HALF) if hit else red
+        n[GREEN + i] = int32(g + (fog_g - g) * fog + HALF) if hit else green
+        n[BLUE + i] = int32(b + (fog_b - b) * fog + HALF) if hit else blue
 
 
 # ----------------------------------------- how bright the sky's light is, by its level and the hour
@@ -269,7 +239,7 @@ def daylight(sun_angle: float) -> float:
     """Share of the sun's light at an hour: 0.2 at night, 1 by day (`getSunBrightness`).
 
     Args:
-        sun_angle: Radians from the zenith, see the function `sun_angle`.
+        sun_angle: Radians from the zenith, see `sky.sun_angle`.
     """
     darkness = min(max(1 - (math.cos(sun_angle) * 2 + 0.2), 0.0), 1.0)
     return (1 - darkness) * 0.8 + 0.2
@@ -285,7 +255,7 @@ def light_map(sun_angle: float, gamma: float) -> NDArray[np.float32]:
     """Factors on red, green and blue at each level of the sky's light.
 
     Args:
-        sun_angle: Radians from the zenith, see the function `sun_angle`.
+        sun_angle: Radians from the zenith, see `sky.sun_angle`.
         gamma: 0 leaves colours as they are, 1 corrects them fully. Beyond 1 they overshoot and are
             clipped, as in the game.
 
@@ -307,209 +277,6 @@ def _towards(
     return colours + (goal - colours) * share
 
 
-# ------------------------------------------------------------------------------ colours of the hour
-# The formulas are Minecraft 1.16's (as documented on minecraft.wiki, "Daylight cycle" and "Light"):
-# the sun's angle advances a little unevenly, and everything else follows from its cosine.
-
-# Colours change in steps of this many ticks, so that a renderer can reuse them.
-SKY_STEP_TICKS = 20
-
-Colour = tuple[float, float, float]
-DAY_ZENITH: Colour = (110.0, 158.0, 255.0)
-DAY_HORIZON: Colour = (188.0, 212.0, 255.0)
-SUNSET: Colour = (232.0, 132.0, 62.0)
-
-
-class Sky(NamedTuple):
-    """Everything that depends on the time of day.
-
-    Attributes:
-        sun_angle: Radians from the zenith, growing after noon; pi at midnight.
-        horizon: RGB of fog and of the sky's lower rim.
-        zenith: RGB of the sky overhead.
-        stars: Brightness of the stars, 0..1.
-    """
-
-    sun_angle: float
-    horizon: Colour
-    zenith: Colour
-    stars: float
-
-
-def _clamp(value: float) -> float:
-    return min(max(value, 0.0), 1.0)
-
-
-def _mix(one: Colour, other: Colour, amount: float) -> Colour:
-    return (
-        one[0] + (other[0] - one[0]) * amount,
-        one[1] + (other[1] - one[1]) * amount,
-        one[2] + (other[2] - one[2]) * amount,
-    )
-
-
-def sun_angle(daytime: float) -> float:
-    """The sun's angle from the zenith in radians, 0 at noon (tick 6000).
-
-    Args:
-        daytime: Ticks since sunrise; any number, taken modulo a day.
-    """
-    turn = (daytime / DAY_TICKS - 0.25) % 1.0
-    return 2 * math.pi * (turn + (0.5 - math.cos(math.pi * turn) / 2 - turn) / 3)
-
-
-def sky_at(daytime: float) -> Sky:
-    """Compute the sky at a time of day.
-
-    Args:
-        daytime: Ticks since sunrise; any number, taken modulo a day.
-    """
-    angle = sun_angle(daytime)
-    height = math.cos(angle)
-    day = _clamp(height * 2 + 0.5)
-    # 1 while the sun is on the horizon, 0 by day and at night.
-    dusk = _clamp(1 - abs(height) / 0.35)
-    fog = (day * 0.94 + 0.06, day * 0.94 + 0.06, day * 0.91 + 0.09)
-    horizon = (DAY_HORIZON[0] * fog[0], DAY_HORIZON[1] * fog[1], DAY_HORIZON[2] * fog[2])
-    zenith = _mix((3.0, 4.0, 9.0), DAY_ZENITH, day)
-    return Sky(
-        sun_angle=angle,
-        horizon=_mix(horizon, SUNSET, 0.45 * dusk),
-        zenith=zenith,
-        stars=_clamp(0.25 - 2 * height) if height < 0.125 else 0.0,
-    )
-
-
-def apply_sky(camera: Camera, sky: Sky, gamma: float) -> None:
-    """Write the hour's colours and light into the camera vector."""
-    camera.vector[LIGHT : LIGHT + 3 * LEVELS] = light_map(sky.sun_angle, gamma).reshape(-1)
-    camera.vector[HORIZON : HORIZON + 3] = sky.horizon
-    camera.vector[ZENITH : ZENITH + 3] = sky.zenith
-
-
-# ---------------------------- sun, moon and stars, drawn over those pixels of a frame that show sky
-
-# Half the side of each square, seen from a distance of 1.
-SUN_SIZE, MOON_SIZE = np.float32(0.09), np.float32(0.07)
-# Sun and moon are pictures of 8 x 8 squares.
-GRID = np.float32(8)
-SUN_CORE, SUN_RIM = (255, 253, 228), (255, 240, 172)
-MOON_LIGHT, MOON_DARK = (222, 227, 240), (176, 182, 200)
-MOON_SPOTS = 0x0000_1830_0240_6000  # one bit per square, row by row
-STAR_COUNT = 400
-STAR_SIZE = 0.004
-# Even where a pixel is much larger than a star, this share of the star's light remains.
-FAINTEST_STAR = 0.3
-
-
-def star_directions() -> Floats:
-    """Unit vectors of the stars and their brightness: float32 (STAR_COUNT, 4)."""
-    rng = np.random.RandomState(10842)
-    stars = rng.normal(size=(STAR_COUNT, 4))
-    stars[:, :3] /= np.linalg.norm(stars[:, :3], axis=1, keepdims=True)
-    stars[:, 3] = rng.uniform(0.35, 1.0, STAR_COUNT)
-    return stars.astype(np.float32)
-
-
-@render_kernel
-def _project(
-    camera: Floats, x: float, y: float, z: float, width: int, height: int
-) -> tuple[float, float, float]:
-    """Place of a direction in the window, and the cosine of its angle to the line of sight."""
-    ahead = x * camera[FORWARD] + y * camera[FORWARD + 1] + z * camera[FORWARD + 2]
-    side = x * camera[RIGHT] + y * camera[RIGHT + 1] + z * camera[RIGHT + 2]
-    rise = x * camera[UP] + y * camera[UP + 1] + z * camera[UP + 2]
-    per = float32(1) / max(ahead, float32(1e-3))
-    column = float32(width) / 2 + side * per / camera[STEP_X]
-    row = float32(height) / 2 - rise * per / camera[STEP_Y]
-    return column, row, ahead
-
-
-@render_kernel
-def _cut(place: float, size: int) -> int:
-    """The pixel at a place, clipped to 0..size."""
-    return min(max(int64(place), 0), size)
-
-
-@render_kernel
-def _draw_square(
-    camera: Floats, rays: PixelRays, x: float, y: float, size: float, is_sun: bool,
-    frame: Bytes, depth: Floats,
-) -> None:  # fmt: skip
-    """Draw sun or moon in the direction (x, y, 0); its sides follow the sun's path."""
-    columns, rows = rays.columns_before, rays.rows_before
-    width, height = len(columns) - 1, len(rows) - 1
-    stride = columns[width]
-    column, row, ahead = _project(camera, x, y, float32(0), width, height)
-    if ahead < 0.3:
-        return
-    reach_x = size * 2 / (ahead * ahead * camera[STEP_X])
-    reach_y = size * 2 / (ahead * ahead * camera[STEP_Y])
-    left, right = _cut(column - reach_x, width), _cut(column + reach_x + 1, width)
-    upper, lower = _cut(row - reach_y, height), _cut(row + reach_y + 1, height)
-    for py in range(rows[upper], rows[lower]):
-        sy = rays.upward[py]
-        for px in range(columns[left], columns[right]):
-            p = uint32(py * stride + px)
-            if depth[p] < SKY_DEPTH:
-                continue
-            sx = rays.across[px]
-            dx = camera[FORWARD] + sx * camera[RIGHT] + sy * camera[UP]
-            dy = camera[FORWARD + 1] + sx * camera[RIGHT + 1] + sy * camera[UP + 1]
-            dz = camera[FORWARD + 2] + sx * camera[RIGHT + 2] + sy * camera[UP + 2]
-            scale = float32(1) / ((dx * x + dy * y) * size)
-            u, v = (dx * y - dy * x) * scale, dz * scale
-            if abs(u) >= 1 or abs(v) >= 1:
-                continue
-            square = int64((v + 1) / 2 * GRID) * 8 + int64((u + 1) / 2 * GRID)
-            if is_sun:
-                colour = SUN_CORE if max(abs(u), abs(v)) < 0.75 else SUN_RIM
-            else:
-                colour = MOON_DARK if MOON_SPOTS >> square & 1 else MOON_LIGHT
-            for channel in range(3):
-                frame[p * uint32(3) + uint32(channel)] = uint8(colour[channel])
-
-
-@render_kernel
-def render_celestial(
-    camera: Floats, across: Floats, upward: Floats, columns_before: Ints, rows_before: Ints,
-    angle: float, star_light: float, stars: Floats, frame: Bytes, depth: Floats,
-) -> None:  # fmt: skip
-    """Draw sun, moon and stars.
-
-    Args:
-        camera: float32 (CAMERA_SIZE,).
-        across: See `hand.PixelRays`.
-        upward: See `hand.PixelRays`.
-        columns_before: See `hand.PixelRays`.
-        rows_before: See `hand.PixelRays`.
-        angle: The sun's angle from the zenith, see `Sky`.
-        star_light: Brightness of the stars, 0..1.
-        stars: See `star_directions`.
-        frame: uint8 (h * w * 3,), drawn into.
-        depth: float32 (h * w,), `ray_tiles.SKY_DEPTH` where there is sky.
-    """
-    rays = PixelRays(across, upward, columns_before, rows_before)
-    columns, rows = columns_before, rows_before
-    # The sun rises in the east (+x) and sets in the west.
-    width, height = len(columns) - 1, len(rows) - 1
-    sin, cos = float32(math.sin(angle)), float32(math.cos(angle))
-    if star_light > 0:
-        pixel_area = camera[STEP_X] * camera[STEP_Y]
-        shine = 255 * star_light * min(max(STAR_SIZE**2 / pixel_area, FAINTEST_STAR), 1.0)
-        for i in range(len(stars)):
-            x = stars[i, 0] * cos - stars[i, 1] * sin
-            y = stars[i, 0] * sin + stars[i, 1] * cos
-            column, row, ahead = _project(camera, x, y, stars[i, 2], width, height)
-            if ahead < 0.1 or not (0 <= column < width and 0 <= row < height) or y < 0:
-                continue
-            px, py = columns[int64(column)], rows[int64(row)]
-            if px == columns[int64(column) + 1] or py == rows[int64(row) + 1]:
-                continue  # that pixel of the window is not drawn
-            p = uint32(py * columns[width] + px)
-            if depth[p] >= SKY_DEPTH:
-                for channel in range(3):
-                    at = p * uint32(3) + uint32(channel)
-                    frame[at] = uint8(min(frame[at] + shine * stars[i, 3], 255.0))
-    _draw_square(camera, rays, -sin, cos, SUN_SIZE, True, frame, depth)
-    _draw_square(camera, rays, sin, -cos, MOON_SIZE, False, frame, depth)
+def apply_light(camera: Camera, sun_angle: float, gamma: float) -> None:
+    """Write the light map into the camera vector; arguments as in `light_map`."""
+    camera.vector[LIGHT : LIGHT + 3 * LEVELS] = light_map(sun_angle, gamma).reshape(-1)

@@ -35,17 +35,12 @@ from rllib_minestudio.env.voxel.player.player import Player
 from rllib_minestudio.env.voxel.render.block_atlas import BlockAtlas, build_block_atlas
 from rllib_minestudio.env.voxel.render.boxes import render_instances
 from rllib_minestudio.env.voxel.render.camera import LIGHT, Bytes, Camera, Floats
+from rllib_minestudio.env.voxel.render.celestial import bodies_of, render_celestial, star_table
+from rllib_minestudio.env.voxel.render.clouds import Clouds
 from rllib_minestudio.env.voxel.render.crosshair import Crosshair
 from rllib_minestudio.env.voxel.render.gui import Hud, HudState, ScreenComposer, StackPictures
 from rllib_minestudio.env.voxel.render.hand import Hands, blend_hand, pixel_rays, pose_of
-from rllib_minestudio.env.voxel.render.light import (
-    SKY_STEP_TICKS,
-    Sky,
-    apply_sky,
-    render_celestial,
-    sky_at,
-    star_directions,
-)
+from rllib_minestudio.env.voxel.render.light import apply_light
 from rllib_minestudio.env.voxel.render.mining_marks import MiningMarks
 from rllib_minestudio.env.voxel.render.models import (
     INSTANCE_SIZE,
@@ -56,6 +51,14 @@ from rllib_minestudio.env.voxel.render.models import (
     place_mobs,
 )
 from rllib_minestudio.env.voxel.render.ray_tiles import new_scratch
+from rllib_minestudio.env.voxel.render.sky import (
+    SKY_OF_BIOME,
+    SKY_STEP_TICKS,
+    Sky,
+    apply_sky,
+    mix_fog,
+    sky_at,
+)
 from rllib_minestudio.env.voxel.render.terrain import render_terrain
 from rllib_minestudio.env.voxel.render.text import HeldItemName
 from rllib_minestudio.env.voxel.render.textures import Textures, textures_of
@@ -67,6 +70,7 @@ from rllib_minestudio.env.voxel.world.blocks import BLOCKS
 from rllib_minestudio.env.voxel.world.box_field import CHUNK
 from rllib_minestudio.env.voxel.world.sky_light import level_at
 from rllib_minestudio.env.voxel.world.world import LOAD_RADIUS, World
+from rllib_minestudio.env.voxel.world.worldgen import biome_at
 from rllib_minestudio.errors import InvalidOptionsError
 
 Frame = NDArray[np.uint8]
@@ -151,10 +155,13 @@ class Renderer:
             self._sampling, self._tan_x, self._tan_y, textures_of(resource_pack)
         )
         self._still = StillPicture(self.depth.size)
-        self._stars = star_directions()
-        self._sky_step = 0
+        self._stars, self._bodies = star_table(), bodies_of(textures_of(resource_pack))
+        self._clouds = Clouds(textures_of(resource_pack))
+        # The world's seed and the column decide the biome, and so the colour of the sky.
+        self._place: tuple[int, int, int] | None = None
+        self._biome = self._sky_step = 0
         self._sky: Sky = sky_at(0)
-        apply_sky(self.camera, self._sky, gamma)
+        self._apply_hour()
 
     def draw(
         self,
@@ -163,12 +170,13 @@ class Renderer:
         mobs: Mobs,
         items: DroppedItems,
         inventory: Inventory,
-        daytime: float,
+        time: float,
         out: Frame | None = None,
         falling: FallingBlocks | None = None,
         screen: ScreenView | None = None,
         name_ticks: int = 0,
         particles: Particles | None = None,
+        ticks: int = 0,
     ) -> Frame:
         """Draw one frame.
 
@@ -178,12 +186,13 @@ class Renderer:
             mobs: All mobs.
             items: All dropped items.
             inventory: What the display and the hand show.
-            daytime: Ticks since sunrise, 0..23999 (6000 is noon).
+            time: Ticks since the first sunrise (6000 is noon), which decide hour and moon.
             out: uint8 (height, width, 3), C-contiguous, to draw into; a new array by default.
             falling: All falling blocks; none by default.
             screen: The open screen; none by default.
             name_ticks: Ticks for which the name of the item in hand is still shown.
             particles: The dust of blocks; none by default.
+            ticks: Ticks since the world began, with which the clouds drift.
 
         Returns:
             The frame, `out` if given.
@@ -204,7 +213,7 @@ class Renderer:
             )
         frame = out.reshape(-1)
         canvas = frame if self._canvas is None else self._canvas
-        self._look(player, daytime)
+        self._look(world, player, time)
         view = world, self.camera, self._sky_step, canvas, self.depth
         if screen is None or not self._still.repeat(*view):
             self._draw_world(world, canvas)
@@ -213,22 +222,36 @@ class Renderer:
         self._draw_entities(world, mobs, items, falling, canvas)
         seen = self.camera, self._viewpoint.eye, self._rays, canvas, self.depth
         self._marks.draw(world, player, mobs, particles, self._atlas, *seen)
+        self._clouds.draw(*seen, ticks)
         light = self._light_at_eyes(world)
         self._overlays.draw(canvas, player, self._viewpoint, inventory, light, screen, name_ticks)
         self._sampling.finish(canvas, frame)
         return out
 
-    def _look(self, player: Player, daytime: float) -> None:
-        """Move the camera to the player's eyes and set the colours of the time of day."""
+    def _look(self, world: World, player: Player, time: float) -> None:
+        """Move the camera to the player's eyes and set the colours of hour and biome."""
         self._viewpoint.follow(player)
         if self._viewpoint.fov_gain != self._fov_gain:
             self._fov_gain = self._viewpoint.fov_gain
             self._widen(self._fov_gain)
-        step = int(daytime) // SKY_STEP_TICKS
-        if step != self._sky_step:
-            self._sky_step = step
-            self._sky = sky_at(step * SKY_STEP_TICKS)
-            apply_sky(self.camera, self._sky, self._gamma)
+        step, biome = int(time) // SKY_STEP_TICKS, self._biome_at_eye(world)
+        if step != self._sky_step or biome != self._biome:
+            self._sky_step, self._biome = step, biome
+            self._sky = sky_at(step * SKY_STEP_TICKS, SKY_OF_BIOME[biome])
+            self._apply_hour()
+        mix_fog(self.camera.vector)
+
+    def _biome_at_eye(self, world: World) -> int:
+        """Index in `BIOMES` of the biome that the camera is in."""
+        place = self.camera.column_x, self.camera.column_z, world.seed
+        if place == self._place:
+            return self._biome
+        self._place = place
+        return biome_at(*place)
+
+    def _apply_hour(self) -> None:
+        apply_sky(self.camera, self._sky)
+        apply_light(self.camera, self._sky.sun_angle, self._gamma)
 
     def _widen(self, gain: float) -> None:
         """Widen the field of view by this share of its usual angle."""
@@ -265,6 +288,8 @@ class Renderer:
             self._sky.sun_angle,
             self._sky.stars,
             self._stars,
+            *self._bodies.sun,
+            *self._bodies.moon[self._sky.moon_phase],
             frame,
             self.depth,
         )
@@ -358,8 +383,9 @@ def view_problems(
 class StillPicture:
     """The terrain and sky drawn last, for as long as drawing them again would change nothing.
 
-    They depend on the world's blocks, the camera and the hour. Mobs, items, cracks, outline, dust,
-    hand and display are drawn over them in every frame.
+    They depend on the world's blocks, the camera (which has the colours of biome and fog) and the
+    hour. Mobs, items, cracks, outline, dust, clouds, hand and display are drawn over them in every
+    frame.
     """
 
     def __init__(self, pixels: int) -> None:

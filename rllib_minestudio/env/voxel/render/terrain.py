@@ -39,11 +39,10 @@ from rllib_minestudio.env.voxel.render.corner_light import (
 )
 from rllib_minestudio.env.voxel.render.light import (
     choose_texels,
+    count_hits,
     find_fronts,
-    hits_any,
     locate_hits,
     shade_hits,
-    show_sky,
 )
 from rllib_minestudio.env.voxel.render.ray_tiles import (
     BLOCK_INDEX,
@@ -77,6 +76,7 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     TILE,
     ZERO,
 )
+from rllib_minestudio.env.voxel.render.sky import show_sky
 from rllib_minestudio.env.voxel.world.box_field import narrow_block_index
 
 
@@ -181,9 +181,10 @@ def render_terrain(
                 if not go_on(roof, s, n) or not leap(camera, roof, s, n):
                     break
                 enter_cells(box, column_x, column_z, s, n)
-            if not hits_any(s, n):
+            hits = count_hits(s, n)
+            if hits < LANES:
                 show_sky(camera, s, n)
-            else:
+            if hits > 0:
                 locate_hits(camera, s, n)
                 find_fronts(camera, box, s, n)
                 choose_texels(camera, blocks, faces, s, n)

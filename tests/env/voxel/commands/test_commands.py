@@ -142,6 +142,10 @@ def test_time_weather_and_rules(engine):
     assert engine.execute("/time add 100").message == "Set the time to 6100"
     ticks(engine, 5)
     assert engine.execute("/time query daytime").message == "The time is 6100"
+    assert engine.execute("/time query gametime").message == "The time is 5"
+    engine.execute("/time add 2d")
+    assert engine.execute("/time query daytime").message == "The time is 6100"
+    assert engine.execute("/time query day").message == "The time is 2"
     assert not engine.execute("/weather clear").lacking
     assert engine.execute("/weather rain").lacking == "the sky stays clear"
     assert engine.info()["location_stats"]["is_raining"]
@@ -213,7 +217,7 @@ def test_teleportbiome(engine, biome):
         ("/kill @e[colour=red]", "Option 'colour=red' is not known here"),
         ("/kill @e[name=Bob]", "the options are type, distance, limit, sort"),
         ("/kill @e[sort=random]", "Unknown sort order 'random'"),
-        ("/time query gametime", "only daytime is"),
+        ("/time query noon", "Unknown time 'noon'"),
         ("/kill @x", "Unknown selector"),
         ("/teleportbiome @a swamp", "plains, forest, desert"),
         ("/execute as @p", "Usage"),

@@ -72,6 +72,7 @@ class Stage:
         daytime: float = NOON,
         out: NDArray[np.uint8] | None = None,
         screen: ScreenView | None = None,
+        ticks: int = 0,
     ) -> NDArray[np.uint8]:
         """Draw a frame."""
         return renderer.draw(
@@ -83,4 +84,5 @@ class Stage:
             daytime,
             out,
             screen=screen,
+            ticks=ticks,
         )

@@ -15,7 +15,7 @@ from rllib_minestudio.env.voxel.render.corner_light import (
     list_faces,
     spread_openness,
 )
-from rllib_minestudio.env.voxel.render.light import light_map, sun_angle
+from rllib_minestudio.env.voxel.render.light import light_map
 from rllib_minestudio.env.voxel.render.ray_tiles import (
     FACE,
     KEY,
@@ -25,6 +25,7 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     new_scratch,
 )
 from rllib_minestudio.env.voxel.render.renderer import Renderer
+from rllib_minestudio.env.voxel.render.sky import sun_angle
 from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT, block_index
 from rllib_minestudio.env.voxel.world.sky_light import level_at
@@ -157,10 +158,11 @@ def rays_of(renderer: Renderer) -> np.ndarray:
 
 
 def in_white(renderer: Renderer, monkeypatch: pytest.MonkeyPatch) -> Renderer:
-    """Let all blocks be white on all sides, and leave out hand and display."""
+    """Let all blocks be white on all sides, and leave out outline, clouds, hand and display."""
     white = np.full_like(renderer._atlas.textures, 0xFFFFFF)
     renderer._atlas = renderer._atlas._replace(textures=white)
-    monkeypatch.setattr(renderer._overlays, "draw", lambda *arguments: None)
+    for layer in (renderer._marks, renderer._clouds, renderer._overlays):
+        monkeypatch.setattr(layer, "draw", lambda *arguments: None)
     return renderer
 
 

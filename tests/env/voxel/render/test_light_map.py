@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rllib_minestudio.env.voxel.render.light import daylight, level_brightness, light_map, sun_angle
+from rllib_minestudio.env.voxel.render.light import daylight, level_brightness, light_map
+from rllib_minestudio.env.voxel.render.sky import sun_angle
 
 NOON, MIDNIGHT = sun_angle(6000), sun_angle(18000)
 STEP = 1 / 255

@@ -11,10 +11,10 @@ from PIL import Image
 from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
 from rllib_minestudio.env.voxel.items.items import FIRST_PLAIN_ITEM, ITEM_ID, ITEMS
 from rllib_minestudio.env.voxel.render.block_atlas import build_block_atlas
-from rllib_minestudio.env.voxel.render.light import sky_at, sun_angle
 from rllib_minestudio.env.voxel.render.mob_textures import PARTS
 from rllib_minestudio.env.voxel.render.models import MOB_MODELS, build_models
 from rllib_minestudio.env.voxel.render.resource_pack import OUR_PACK, TEXTURES
+from rllib_minestudio.env.voxel.render.sky import sky_at, sun_angle
 from rllib_minestudio.env.voxel.render.texels import (
     MIP_OFFSET,
     TEXTURE_WORDS,

@@ -50,6 +50,22 @@ def sun(stage: Stage) -> float:
     return 9000
 
 
+def sunset(stage: Stage) -> float:
+    stage.stand(yaw=70, pitch=-15)
+    return 12600
+
+
+def moon(stage: Stage) -> float:
+    stage.stand(yaw=-90, pitch=-50)
+    return 16000
+
+
+def below_clouds(stage: Stage) -> float:
+    stage.player.position[1] += 20
+    stage.player.yaw, stage.player.pitch = 20, -35
+    return NOON
+
+
 def among_mobs(stage: Stage) -> float:
     for number, kind in enumerate(("cow", "sheep", "pig")):
         stage.add_mob(kind, ahead=2 + 3 * number, side=number - 1.0, yaw=0.4 * number)
@@ -104,6 +120,9 @@ SCENES = (
     outdoors,
     by_night,
     sun,
+    sunset,
+    moon,
+    below_clouds,
     among_mobs,
     dropped_things,
     swinging,
@@ -154,7 +173,7 @@ def test_any_size_is_the_window_scaled(whole: Renderer, size: tuple[int, int]) -
     assert np.abs(frame - expected).max() < 1.1
 
 
-@pytest.mark.parametrize("scene", [among_mobs, mining, reeling])
+@pytest.mark.parametrize("scene", [among_mobs, mining, reeling, sunset, moon, below_clouds])
 @pytest.mark.parametrize("size", [VPT, (100, 77), (320, 180)])
 def test_opencv_agrees_but_for_its_rounding(
     whole: Renderer, size: tuple[int, int], scene: Callable[[Stage], float]

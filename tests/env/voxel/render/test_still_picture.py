@@ -18,9 +18,9 @@ SIZE = (64, 64)
 def new_game() -> Game:
     game = Game()
     game.begin(3, None)
-    for command in ("/time set 11900", "/summon cow ~1 ~ ~4", "/summon cow ~-2 ~ ~5"):
+    for command in ("/time set 13390", "/summon cow ~1 ~ ~4", "/summon cow ~-2 ~ ~5"):
         assert execute(game.state, command).ok, command
-    game.state.player.yaw = 0.0
+    game.state.player.yaw = -60.0  # the moon is in view, and cows are
     game.tick({"inventory": 1})
     return game
 
@@ -41,6 +41,10 @@ def make_it_night(game: Game) -> None:
     execute(game.state, "/time set midnight")
 
 
+def wait_for_another_moon(game: Game) -> None:
+    execute(game.state, "/time add 1d")
+
+
 def begin_anew(game: Game) -> None:
     game.begin(3, None)
     execute(game.state, "/setblock ~ ~1 ~3 oak_log")
@@ -48,8 +52,11 @@ def begin_anew(game: Game) -> None:
     game.tick({"inventory": 1})
 
 
+EVENTS = (change_nothing, put_a_block, turn, make_it_night, wait_for_another_moon, begin_anew)
+
+
 @pytest.mark.parametrize("sampling", [AVERAGE, SAMPLES])
-@pytest.mark.parametrize("event", [change_nothing, put_a_block, turn, make_it_night, begin_anew])
+@pytest.mark.parametrize("event", EVENTS)
 def test_frames_are_those_of_a_renderer_that_has_drawn_none(event, sampling) -> None:
     game, renderer = new_game(), Renderer(SIZE, sampling=sampling)
     for _ in range(3):
@@ -70,7 +77,7 @@ def test_the_world_is_drawn_once_while_nothing_changes(monkeypatch: pytest.Monke
     monkeypatch.setattr(rendering, "render_terrain", lambda *a: drawn.append(draw(*a)))
     game, renderer = new_game(), Renderer(SIZE)
     for _ in range(5):
-        game.state.daytime = 6000  # the hour, too, stands still
+        game.state.time = 6000  # the hour, too, stands still
         draw_view(game.state, renderer)
         game.tick({"camera": (1.0, 1.0)})
     assert len(drawn) == 1

@@ -1,0 +1,352 @@
+"""Clouds: a layer of flat boxes high above the land, through which rays walk cell by cell.
+
+As in Minecraft 1.16 with fancy graphics, a picture of 256 x 256 pixels, repeated, tells which cells
+of 12 x 12 blocks hold a box, four blocks thick. The layer drifts westwards. Only the face that a
+ray meets first is seen, and what is behind it shows through.
+
+The game counts the drift from the start of the program, for us it begins with the world.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import float32, int32, uint8, uint32
+from numpy.typing import NDArray
+
+from rllib_minestudio.env.voxel.render.camera import (
+    CLOUDS_RGB,
+    DOME,
+    EYE_Y,
+    FOG_RGB,
+    FOG_SCALE,
+    FOG_START,
+    FORWARD,
+    IS_CLEAR,
+    RIGHT,
+    UP,
+    VIEW,
+    Bytes,
+    Camera,
+    Floats,
+    Ints,
+    render_kernel,
+)
+from rllib_minestudio.env.voxel.render.hand import PixelRays
+from rllib_minestudio.env.voxel.render.ray_tiles import HALF, ONE, SKY_DEPTH, SMALLEST_SLOPE, ZERO
+from rllib_minestudio.env.voxel.render.textures import Textures
+
+CELL = 12
+"""Blocks per side of a cell."""
+CELLS = 256
+"""Cells after which the layer repeats, in both directions."""
+BOTTOM, TOP = np.float32(128.33), np.float32(132.33)
+"""Heights of the layer: a third of a block above the game's cloud height, which is 128."""
+DRIFT = 0.03
+"""Blocks per tick to the west."""
+SHIFT_Z = 0.33 * CELL
+"""How far the picture is shifted to the north, in blocks."""
+ALPHA = np.float32(0.8)
+FROM_BELOW, FROM_ABOVE = np.float32(0.7), np.float32(1)
+ACROSS_X, ACROSS_Z = np.float32(0.9), np.float32(0.8)
+"""Shades of the faces: bottom and top, and the sides across x and z."""
+FIRST, LAST = np.float32(-24), np.float32(39)
+"""Cells that are drawn, counted from the eye's, in both directions."""
+FAINTEST = 26
+"""Alpha of a pixel, of 255, from which on a cell has a box: the game's alpha test, at 0.1."""
+FARTHEST = np.float32(5000)
+"""Depth that is beyond all cells, so that cells' numbers stay small."""
+
+LANES = 64
+"""Rays that advance in lockstep, side by side in a row of the frame."""
+(
+    RAY_X, KNOWN,  # how far to the right the ray passes, and the depth of what it shows so far
+    DIR_X, DIR_Y, DIR_Z, INV_X, INV_Z,  # direction of the ray, and reciprocals, in cells
+    PLACE_X, PLACE_Z,  # cell the ray is in
+    T_X, T_Z,  # where the ray leaves that cell across x and across z
+    T_NOW, T_END,  # of the face met, and where the ray leaves the layer; -1 once it is done
+    T_ONE, SIDE_ONE, T_TWO, SIDE_TWO,  # the next two borders: where, and their shade; 0 for none
+    SHADE,  # of the face that the ray has met; 0 while there is none
+) = [LANES * row for row in range(18)]  # fmt: skip
+_FLOATS = 18 * LANES
+(
+    CELL_ONE, CELL_TWO,  # cells behind those borders
+    BOX, BOX_ONE, BOX_TWO,  # boxes in this cell and in those
+    GOES_ON,  # whether the ray goes further
+    RED, GREEN, BLUE,  # what it adds to its pixel, in units of 1 / `WHOLE`
+) = [LANES * row for row in range(9)]  # fmt: skip
+_INTS = 9 * LANES
+WHOLE_BITS = 16
+WHOLE = np.float32(1 << WHOLE_BITS)
+KEPT = round((1 - float(ALPHA)) * (1 << WHOLE_BITS))
+"""What is left of a pixel behind a cloud, in the same units."""
+
+
+class Clouds:
+    """The clouds of one renderer."""
+
+    def __init__(self, textures: Textures) -> None:
+        """Read the picture of the clouds."""
+        picture = textures.picture("environment/clouds").astype(np.int32)
+        rgb = picture[..., 0] | picture[..., 1] << 8 | picture[..., 2] << 16
+        cells = np.where(picture[..., 3] >= FAINTEST, rgb | 1 << 24, 0)
+        self._cells = np.ascontiguousarray(cells.reshape(-1), np.int32)
+        self._scratch = np.zeros(_FLOATS, np.float32), np.zeros(_INTS, np.int32)
+
+    def draw(
+        self,
+        camera: Camera,
+        eye: NDArray[np.float64],
+        rays: PixelRays,
+        drawn: Bytes,
+        depth: Floats,
+        ticks: int,
+    ) -> None:
+        """Blend the clouds into the drawn pixels.
+
+        Args:
+            camera: Where the layer is seen from, and in which colours.
+            eye: float64 (3,), place of the eye in the world.
+            rays: Rays of the drawn pixels.
+            drawn: uint8 (h * w * 3,), drawn into.
+            depth: float32 (h * w,), planar depth of what is there.
+            ticks: Ticks since the world began.
+        """
+        # In cells, and so far from 0 that truncation is floor.
+        x = (eye.item(0) + DRIFT * ticks) / CELL % CELLS + CELLS
+        z = (eye.item(2) + SHIFT_Z) / CELL % CELLS + CELLS
+        render_clouds(camera.vector, *rays, self._cells, x, z, drawn, depth, *self._scratch)
+
+
+@render_kernel
+def _away_from_zero(value: float) -> float:
+    return SMALLEST_SLOPE if abs(value) < SMALLEST_SLOPE else value
+
+
+@render_kernel
+def _index(x: float, z: float) -> int:
+    """Index, int32, of the picture's pixel for a cell."""
+    return int32((int32(z) & int32(CELLS - 1)) << int32(8)) | (int32(x) & int32(CELLS - 1))
+
+
+@render_kernel
+def _enter_layer(camera: Floats, x0: float, z0: float, sy: float, s: Floats, n: Ints) -> bool:
+    """Find where and in which cell the rays enter the layer, and return whether any does."""
+    y, per = camera[EYE_Y], ONE / float32(CELL)
+    r0, r1, r2 = camera[RIGHT], camera[RIGHT + 1], camera[RIGHT + 2]
+    f0 = camera[FORWARD] + sy * camera[UP]
+    f1 = camera[FORWARD + 1] + sy * camera[UP + 1]
+    f2 = camera[FORWARD + 2] + sy * camera[UP + 2]
+    low_x, high_x = np.floor(x0) + FIRST, np.floor(x0) + LAST + ONE
+    low_z, high_z = np.floor(z0) + FIRST, np.floor(z0) + LAST + ONE
+    entered = int32(0)
+    for i in range(LANES):
+        sx = s[RAY_X + i]
+        dx, dy = _away_from_zero((f0 + sx * r0) * per), _away_from_zero(f1 + sx * r1)
+        dz = _away_from_zero((f2 + sx * r2) * per)
+        inverse = ONE / dy
+        one, two = (BOTTOM - y) * inverse, (TOP - y) * inverse
+        t = min(max(min(one, two), ZERO), FARTHEST)
+        end = max(one, two)
+        x, z = x0 + dx * t, z0 + dz * t
+        inside = min(min(x - low_x, high_x - x), min(z - low_z, high_z - z))
+        enters = min(min(end, s[KNOWN + i]) - t, inside) > ZERO
+        s[DIR_X + i], s[DIR_Y + i], s[DIR_Z + i] = dx, dy, dz
+        ix, iz, cell_x, cell_z = ONE / dx, ONE / dz, float32(int32(x)), float32(int32(z))
+        s[INV_X + i], s[INV_Z + i] = ix, iz
+        s[PLACE_X + i], s[PLACE_Z + i] = cell_x, cell_z
+        s[T_X + i] = (cell_x + (ONE if dx > ZERO else ZERO) - x0) * ix
+        s[T_Z + i] = (cell_z + (ONE if dz > ZERO else ZERO) - z0) * iz
+        s[T_NOW + i] = t
+        s[T_END + i] = end if enters else -ONE
+        n[CELL_ONE + i] = _index(x, z) if enters else int32(0)
+        entered |= int32(1) if enters else int32(0)
+    return entered != int32(0)
+
+
+@render_kernel
+def _meet_first(s: Floats, n: Ints) -> bool:
+    """Shade the rays that enter the layer through a box, and return whether others go on."""
+    going = int32(0)
+    for i in range(LANES):
+        end, shade = s[T_END + i], FROM_BELOW if s[DIR_Y + i] > ZERO else FROM_ABOVE
+        is_met = min(min(float32(n[BOX + i]), s[T_NOW + i]), end) > ZERO
+        end = -ONE if is_met else end
+        s[SHADE + i] = shade if is_met else ZERO
+        s[T_END + i] = end
+        going |= int32(1) if end > ZERO else int32(0)
+    return going != int32(0)
+
+
+@render_kernel
+def _cross_borders(x0: float, z0: float, s: Floats, n: Ints) -> None:
+    """Find the next two borders between cells that each ray crosses in the layer, if any.
+
+    A ray that began inside a box may instead meet the box's floor or ceiling.
+    """
+    low_x, high_x = np.floor(x0) + FIRST, np.floor(x0) + LAST
+    low_z, high_z = np.floor(z0) + FIRST, np.floor(z0) + LAST
+    for i in range(LANES):
+        end, t_x, t_z = s[T_END + i], s[T_X + i], s[T_Z + i]
+        now, shade, box = s[T_NOW + i], s[SHADE + i], n[BOX + i]
+        per_x, per_z = abs(s[INV_X + i]), abs(s[INV_Z + i])
+        step_x = ONE if s[DIR_X + i] > ZERO else -ONE
+        step_z = ONE if s[DIR_Z + i] > ZERO else -ONE
+        one, is_x = min(t_x, t_z), t_x < t_z
+        side_one = ACROSS_X if is_x else ACROSS_Z
+        x1, z1 = s[PLACE_X + i] + (step_x if is_x else ZERO), s[PLACE_Z + i]
+        z1 = z1 if is_x else z1 + step_z
+        t_x, t_z = t_x + (per_x if is_x else ZERO), t_z + (ZERO if is_x else per_z)
+        two, is_x = min(t_x, t_z), t_x < t_z
+        side_two = ACROSS_X if is_x else ACROSS_Z
+        x2, z2 = x1 + (step_x if is_x else ZERO), z1 + (ZERO if is_x else step_z)
+        t_x, t_z = t_x + (per_x if is_x else ZERO), t_z + (ZERO if is_x else per_z)
+        in_one = min(min(x1 - low_x, high_x - x1), min(z1 - low_z, high_z - z1))
+        in_two = min(min(x2 - low_x, high_x - x2), min(z2 - low_z, high_z - z2))
+        # Done rays have an end of -1, which no border is before.
+        crosses_one = (one < end) & (in_one >= ZERO)
+        crosses_two = crosses_one & (two < end) & (in_two >= ZERO)
+        s[T_ONE + i], s[SIDE_ONE + i] = one, (side_one if crosses_one else ZERO)
+        s[T_TWO + i], s[SIDE_TWO + i] = two, (side_two if crosses_two else ZERO)
+        n[CELL_ONE + i] = _index(x1, z1) if crosses_one else int32(0)
+        n[CELL_TWO + i] = _index(x2, z2) if crosses_two else int32(0)
+        s[PLACE_X + i], s[PLACE_Z + i], s[T_X + i], s[T_Z + i] = x2, z2, t_x, t_z
+        n[GOES_ON + i] = int32(1) if crosses_two & (min(t_x, t_z) < end) else int32(0)
+        leaves_box = (end > ZERO) & (one >= end) & (box != int32(0))
+        from_inside = FROM_ABOVE if s[DIR_Y + i] > ZERO else FROM_BELOW
+        s[SHADE + i] = from_inside if leaves_box else shade
+        s[T_NOW + i] = end if leaves_box else now
+
+
+@render_kernel
+def _meet_sides(s: Floats, n: Ints) -> bool:
+    """Shade the rays that crossed the side of a box, and return whether others go on."""
+    going = int32(0)
+    for i in range(LANES):
+        box, one, two = n[BOX + i], n[BOX_ONE + i], n[BOX_TWO + i]
+        side_one, side_two, shade = s[SIDE_ONE + i], s[SIDE_TWO + i], s[SHADE + i]
+        t_one, t_two, t, end = s[T_ONE + i], s[T_TWO + i], s[T_NOW + i], s[T_END + i]
+        meets_one = (side_one > ZERO) & ((box | one) != int32(0))
+        meets_two = (side_two > ZERO) & (two != int32(0))
+        goes_on = (n[GOES_ON + i] != int32(0)) & (two == int32(0))
+        shade, t = (side_two if meets_two else shade), (t_two if meets_two else t)
+        end = end if goes_on else -ONE
+        end = -ONE if meets_one else end
+        s[SHADE + i] = side_one if meets_one else shade
+        s[T_NOW + i] = t_one if meets_one else t
+        met_one, met_two = (one if box == int32(0) else box), (two if meets_two else box)
+        n[BOX + i] = met_one if meets_one else met_two
+        s[T_END + i] = end
+        going |= int32(1) if end > ZERO else int32(0)
+    return going != int32(0)
+
+
+@render_kernel
+def _colour_faces(camera: Floats, s: Floats, n: Ints) -> None:
+    """Compute what each ray adds to its pixel: its face's colour, in fog as all that is distant."""
+    per_view, fog_start, fog_scale = ONE / camera[VIEW], camera[FOG_START], camera[FOG_SCALE]
+    fr, fg, fb = camera[FOG_RGB], camera[FOG_RGB + 1], camera[FOG_RGB + 2]
+    whole = ONE / float32(255)
+    cr, cg = camera[CLOUDS_RGB] * whole, camera[CLOUDS_RGB + 1] * whole
+    cb = camera[CLOUDS_RGB + 2] * whole
+    square = float32(CELL * CELL)
+    for i in range(LANES):
+        dx, dy, dz = s[DIR_X + i], s[DIR_Y + i], s[DIR_Z + i]
+        length = np.sqrt((dx * dx + dz * dz) * square + dy * dy)
+        fog = min(max((s[T_NOW + i] * length * per_view - fog_start) * fog_scale, ZERO), ONE)
+        shade, rgb = s[SHADE + i], n[BOX + i]
+        r = float32(rgb & int32(255)) * cr * shade
+        g = float32((rgb >> int32(8)) & int32(255)) * cg * shade
+        b = float32((rgb >> int32(16)) & int32(255)) * cb * shade
+        n[RED + i] = int32(((r + (fr - r) * fog) * ALPHA + HALF) * WHOLE)
+        n[GREEN + i] = int32(((g + (fg - g) * fog) * ALPHA + HALF) * WHOLE)
+        n[BLUE + i] = int32(((b + (fb - b) * fog) * ALPHA + HALF) * WHOLE)
+
+
+@render_kernel
+def _fill_with_fog(camera: Floats, n: Ints) -> None:
+    """Do as `_colour_faces` where nothing is seen of faces but fog."""
+    r = int32((camera[FOG_RGB] * ALPHA + HALF) * WHOLE)
+    g = int32((camera[FOG_RGB + 1] * ALPHA + HALF) * WHOLE)
+    b = int32((camera[FOG_RGB + 2] * ALPHA + HALF) * WHOLE)
+    for i in range(LANES):
+        n[RED + i], n[GREEN + i], n[BLUE + i] = r, g, b
+
+
+@render_kernel
+def _highest_slope(camera: Floats, left: float, right: float, sy: float) -> float:
+    """Sine of an angle above which no ray of a row rises, given the row's ends."""
+    middle = camera[FORWARD + 1] + sy * camera[UP + 1]
+    one, two = middle + left * camera[RIGHT + 1], middle + right * camera[RIGHT + 1]
+    return max(one, two) / np.sqrt(ONE + sy * sy)
+
+
+@render_kernel
+def render_clouds(
+    camera: Floats, across: Floats, upward: Floats, columns_before: Ints, rows_before: Ints,
+    cells: Ints, eye_x: float, eye_z: float, frame: Bytes, depth: Floats, s: Floats, n: Ints,
+) -> None:  # fmt: skip
+    """Blend the clouds into a frame.
+
+    Args:
+        camera: float32 (CAMERA_SIZE,).
+        across: See `hand.PixelRays`.
+        upward: See `hand.PixelRays`.
+        columns_before: See `hand.PixelRays`.
+        rows_before: See `hand.PixelRays`.
+        cells: int32 (CELLS * CELLS,), RGB and a bit for a box, 0 for none, row by row southwards.
+        eye_x: Place of the eye in the picture, in cells, from `CELLS` to twice that.
+        eye_z: The same, along z.
+        frame: uint8 (h * w * 3,), drawn into.
+        depth: float32 (h * w,), planar depth of what is there.
+        s: float32 (_FLOATS,), working memory.
+        n: int32 (_INTS,), working memory.
+    """
+    x0, z0 = float32(eye_x), float32(eye_z)
+    width, height = columns_before[-1], rows_before[-1]
+    # No block reaches the layer, so from below it is seen only where the sky is.
+    rise, view = BOTTOM - camera[EYE_Y], camera[VIEW]
+    is_below = rise > ZERO
+    # Along the horizon, sky and clouds both have the colour of the fog by day.
+    hazy = camera[DOME] / view
+    lowest = hazy if camera[IS_CLEAR] > ZERO and rise >= view * hazy else ZERO
+    for py in range(height):
+        sy = upward[py]
+        highest = _highest_slope(camera, across[0], across[width - 1], sy)
+        if is_below and highest <= lowest:
+            continue
+        is_far = is_below and rise >= view * highest
+        for first in range(0, width, LANES):
+            lanes, start = min(LANES, width - first), py * width + first
+            farthest = ZERO
+            for i in range(lanes):
+                farthest = max(farthest, depth[uint32(start + i)])
+            if is_below and farthest < SKY_DEPTH:
+                continue
+            for i in range(lanes):
+                s[KNOWN + i] = depth[uint32(start + i)]
+                s[RAY_X + i] = across[uint32(first + i)]
+            for i in range(lanes, LANES):
+                s[KNOWN + i] = ZERO
+            if not _enter_layer(camera, x0, z0, sy, s, n):
+                continue
+            for i in range(LANES):
+                n[BOX + i] = cells[uint32(n[CELL_ONE + i])]
+            going = _meet_first(s, n)
+            while going:
+                _cross_borders(x0, z0, s, n)
+                for i in range(LANES):
+                    n[BOX_ONE + i] = cells[uint32(n[CELL_ONE + i])]
+                    n[BOX_TWO + i] = cells[uint32(n[CELL_TWO + i])]
+                going = _meet_sides(s, n)
+            if is_far:
+                _fill_with_fog(camera, n)
+            else:
+                _colour_faces(camera, s, n)
+            for i in range(lanes):
+                if s[SHADE + i] > ZERO and s[T_NOW + i] < s[KNOWN + i]:
+                    at = uint32(start + i) * uint32(3)
+                    for channel in range(3):
+                        p = uint32(at + uint32(channel))
+                        added = uint32(n[RED + channel * LANES + i])
+                        kept = uint32(frame[p]) * uint32(KEPT)
+                        frame[p] = uint8(uint32(kept + added) >> uint32(WHOLE_BITS))
