@@ -1,8 +1,9 @@
 """What a frame costs beside another commit's: `python benchmarks/renderer.py --before COMMIT`.
 
-Both trees play the same scenes, each in a process of its own. The processes take turns, frame by
-frame in small blocks, so that whatever else the machine does slows both alike. Times are CPU time
-of the thread that draws, medians over all frames. Without `--before`, only this tree is measured.
+Both trees play the same scenes, each in a process of its own. The processes take turns, a block of
+frames each, so that whatever else the machine does slows both alike. Times are CPU time of the
+thread that draws, medians over all frames; a ratio is the median over the ratios of blocks that
+were drawn one after the other. Without `--before`, only this tree is measured.
 
 | scene | what is seen |
 |---|---|
@@ -11,11 +12,11 @@ of the thread that draws, medians over all frames. Without `--before`, only this
 | night | the forest at midnight |
 | underground | the player walks and looks around in unlit tunnels |
 | inventory | the cursor wanders over the open inventory, whose hotbar is full |
-| mining | the player strikes a wall of obsidian, at which it looks |
-| looking | the same wall, without striking it or marking what is aimed at |
+| mining | the player strikes a wall of obsidian with a pickaxe, which takes 833 ticks |
+| looking | the same wall from beyond the player's reach, without striking |
 
-The last two are also related to each other. The memory of an engine is what a process grows by
-with each engine that has drawn a frame, beyond the first.
+The last two take turns as well, and are related to each other. The memory of an engine is what a
+process grows by with each engine that has drawn a frame, beyond the first.
 """
 
 from __future__ import annotations
@@ -30,13 +31,23 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-SCENES = ("plains", "forest", "night", "underground", "inventory", "mining", "looking")
 SIZES = (64, 128)
+TURNS = (
+    ("plains",),
+    ("forest",),
+    ("night",),
+    ("underground",),
+    ("inventory",),
+    ("mining", "looking"),
+)
+"""Scenes that take turns."""
+SCENES = tuple(scene for scenes in TURNS for scene in scenes)
 SEED, COWS, ENGINES, BLOCK = 7, 10, 4, 20
 BOUNDS = dict.fromkeys(("plains", "forest", "night", "underground"), 1.25)
 MINING_BOUND, MEMORY_BOUND = 1.1, 1.3
@@ -71,8 +82,10 @@ def new_engine(scene: str, size: int) -> Any:
         engine.tick({"inventory": 1})
     if scene in ("mining", "looking"):
         engine.execute("/fill ~-6 ~-1 ~3 ~6 ~6 ~3 obsidian")
-        engine.execute("/fill ~-6 ~ ~-2 ~6 ~6 ~2 air")
-        engine.execute("/tp @p ~ ~ ~ 0 5")
+        engine.execute("/fill ~-6 ~ ~-5 ~6 ~6 ~2 air")
+        engine.execute(f"/tp @p ~ ~ ~{-2.2 if scene == 'looking' else 0} 0 5")
+        engine.execute("/clear @p")
+        engine.execute("/give @p iron_pickaxe")
     for _ in range(20):
         engine.tick({})
     return engine
@@ -99,8 +112,6 @@ def frame_times(scene: str, size: int) -> Iterator[list[float]]:
         times = []
         for _ in range(BLOCK):
             engine.tick(action_at(scene, step))
-            if scene == "looking":
-                engine._game.state.target["kind"] = 0
             start = time.thread_time_ns()
             engine.render(frame)
             times.append((time.thread_time_ns() - start) / 1e3)
@@ -136,7 +147,8 @@ def serve() -> None:
             answer: Any = megabytes_per_engine()
         else:
             if (scene, size) not in playing:
-                playing = {(scene, size): frame_times(scene, size)}
+                playing = {of: times for of, times in playing.items() if of[1] == size}
+                playing[scene, size] = frame_times(scene, size)
             answer = next(playing[scene, size])
         print(json.dumps(answer), flush=True)
 
@@ -187,31 +199,42 @@ def checkout(commit: str) -> Iterator[Path]:
             subprocess.run([*git, "remove", "--force", str(root)], check=True)
 
 
+def print_group(trees: list[Tree], scenes: list[str], size: int, rounds: int) -> None:
+    """Measure scenes that take turns, in all trees, and print a line for each."""
+    # By scene and tree, the blocks of CPU times.
+    blocks: dict[str, list[list[list[float]]]] = {scene: [[] for _ in trees] for scene in scenes}
+    for number in range(rounds + 1):
+        for scene in scenes:
+            for tree, measured in zip(trees, blocks[scene], strict=True):
+                times = tree.ask(scene, size)
+                if number:  # the first frames prepare what is kept
+                    measured.append(times)
+    for scene, measured in blocks.items():
+        medians = [median(chain.from_iterable(tree)) for tree in measured]
+        line = f"{scene:>12} {size:>5} " + " ".join(f"{value:9.1f}" for value in medians) + " µs"
+        if len(trees) > 1:
+            line += f"  ratio {ratio_of(*measured):.3f}"
+            line += f" (at most {BOUNDS[scene]})" if scene in BOUNDS else ""
+        print(line, flush=True)
+    if {"mining", "looking"} <= blocks.keys():
+        ratio = ratio_of(blocks["mining"][0], blocks["looking"][0])
+        print(f"{'mining to looking':>18} {ratio:.3f} (at most {MINING_BOUND})")
+
+
+def ratio_of(blocks: list[list[float]], others: list[list[float]]) -> float:
+    """Median ratio of blocks of times that were measured in turns."""
+    return median(median(one) / median(other) for one, other in zip(blocks, others, strict=True))
+
+
 def compare(trees: list[Tree], scenes: list[str], frames: int) -> None:
     """Print the tables for one tree, or for this one and the one before, in this order."""
     print(f"{'scene':>12} {'size':>5} " + " ".join(f"{name:>9}" for name in ("now", "before")))
     # First, while nothing that was freed could be used again.
     memory = [tree.ask("memory") for tree in trees]
-    typical: dict[tuple[str, int], float] = {}
-    for scene in scenes:
+    for turns in TURNS:
         for size in SIZES:
-            times: list[list[float]] = [[] for _ in trees]
-            for tree in trees:
-                tree.ask(scene, size)  # the first frames prepare what is kept
-            for _ in range(frames // BLOCK):
-                for tree, measured in zip(trees, times, strict=True):
-                    measured += tree.ask(scene, size)
-            medians = [median(measured) for measured in times]
-            typical[scene, size] = medians[0]
-            line = f"{scene:>12} {size:>5} " + " ".join(f"{value:9.1f}" for value in medians)
-            if len(medians) > 1:
-                line += f"  ratio {medians[0] / medians[1]:.3f}"
-                line += f" (at most {BOUNDS[scene]})" if scene in BOUNDS else ""
-            print(line, "µs", flush=True)
-    for size in SIZES:
-        if {("mining", size), ("looking", size)} <= typical.keys():
-            ratio = typical["mining", size] / typical["looking", size]
-            print(f"mining to looking at {size}: {ratio:.3f} (at most {MINING_BOUND})")
+            if chosen := [scene for scene in turns if scene in scenes]:
+                print_group(trees, chosen, size, frames // BLOCK)
     line = "memory of an engine: " + ", ".join(f"{value:.1f}" for value in memory) + " MiB"
     if len(memory) > 1:
         line += f"  ratio {memory[0] / memory[1]:.3f} (at most {MEMORY_BOUND})"

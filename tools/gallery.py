@@ -66,7 +66,7 @@ def _room(inside: str = "air") -> tuple[str, ...]:
 
 _STONE_AHEAD = ("/setblock ~ ~1 ~2 stone", "/tp @p ~ ~ ~ 0 0")
 _WALK = {"forward": 1}
-_OPEN: tuple[tuple[int, Keys], ...] = ((1, {"inventory": 1}), (2, {}))
+_OPEN: tuple[tuple[int, Keys], ...] = ((12, {}), (1, {"inventory": 1}), (2, {}))
 
 SCENES = (
     Scene("noon", "plains: fog towards the horizon, steps dark at their foot", _at(6000)),
@@ -105,10 +105,10 @@ SCENES = (
     ),
     Scene("walking", "the view in mid-step", _at(6000, 0, 10), ((13, _WALK),)),
     Scene("sprinting", "a wider view", _at(6000, 0, 10), ((20, {**_WALK, "sprint": 1}),)),
-    Scene("hurt", "the view tilts after a fall", ("/tp @p ~ ~7 ~ 0 0",), ((15, {}),)),
+    Scene("hurt", "the view tilts after a fall", ("/tp @p ~ ~7 ~ 0 0",), ((19, {}),)),
     Scene(
         "attack_indicator", "a bar below the crosshair after a blow",
-        ("/give @p iron_axe", *_at(6000, 0, 0)), ((3, {}), (4, {"attack": 1})),
+        ("/give @p iron_axe", *_at(6000, 0, 0)), ((60, {}), (1, {"attack": 1}), (6, {})),
     ),
     Scene(
         "furnaces", "furnaces with their fronts to all sides, logs along all axes",
@@ -122,7 +122,7 @@ SCENES = (
     ),
     Scene("sand", "sand that falls", ("/setblock ~ ~6 ~4 sand", *_at(6000, 0, -10)), ((6, {}),)),
     Scene("cows", "cows", ("/summon cow ~ ~ ~4", "/summon sheep ~2 ~ ~5", *_at(6000, 0, 10))),
-    Scene("item_name", "the name above the hotbar", ("/give @p golden_apple 3",)),
+    Scene("item_name", "the name above the hotbar", ("/give @p golden_apple 3",), ((12, {}),)),
     Scene("item_name_fading", "the same, half gone", ("/give @p golden_apple 3",), ((36, {}),)),
     Scene(
         "inventory", "the figure looks at the cursor; a tool's name and what it does",
