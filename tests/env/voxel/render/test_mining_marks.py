@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from rllib_minestudio.env.voxel.entities.particles import Particles
+from rllib_minestudio.env.voxel.render.mining_marks import MiningMarks
 from rllib_minestudio.env.voxel.render.renderer import Renderer
 from rllib_minestudio.env.voxel.render.resource_pack import TEXTURES
 from rllib_minestudio.env.voxel.render.textures import textures_of
@@ -275,14 +276,14 @@ def draw_with(stage: Stage, renderer: Renderer, particles: Particles) -> NDArray
 
 
 def test_a_pack_replaces_the_cracks(
-    tmp_path: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, renderer: Renderer, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A red texel leaves red alone twice as bright, and no green or blue."""
+    """A red texel makes red twice as bright, and leaves no green or blue."""
     file = tmp_path / TEXTURES / "block" / "destroy_stage_3.png"
     file.parent.mkdir(parents=True)
     Image.fromarray(np.full((16, 16, 4), (255, 0, 0, 255), np.uint8)).save(file)
-    renderer = Renderer((WIDTH, HEIGHT), resource_pack=str(tmp_path))
     plain = unmarked(stage, renderer, monkeypatch)
     mine(stage, 0.45, x=1)
+    monkeypatch.setattr(renderer, "_marks", MiningMarks(renderer._sampling, str(tmp_path)))
     pixel = stage.draw(renderer)[290, 230].astype(int)
     assert pixel.tolist() == [min(2 * plain[290, 230, 0], 255), 0, 0]
