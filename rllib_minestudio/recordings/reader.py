@@ -61,6 +61,8 @@ class Recording:
         meta: The contents of `episode.json`: identity, outcome, video.
     """
 
+    format = "episodes"
+
     def __init__(self, path: str | Path) -> None:
         """Open a recording; frames, steps and infos are read on access.
 
@@ -157,7 +159,7 @@ class Recording:
         )
         count = 0
         try:
-            for frame in islice(source, expected):
+            for frame in islice(source, max(0, expected)):
                 yield frame
                 count += 1
         except DAMAGE as error:
@@ -185,6 +187,10 @@ class Recording:
             raise self._damaged(INFOS_FILE, error) from error
         if count != len(self) + 1:
             raise self._damaged(INFOS_FILE, f"{count} infos instead of {len(self) + 1}")
+
+    def problems(self) -> list[str]:
+        """Return an empty list: a damaged recording is refused when it is opened or read."""
+        return []
 
     def _damaged(self, name: str, reason: object) -> RecordingError:
         return RecordingError(f"{str(self.path / name)!r} is damaged: {reason}.")
