@@ -78,11 +78,12 @@ class DataShowRequest:
 def add_parser(parser: argparse.ArgumentParser) -> None:
     """Declare the commands of `rllib data`."""
     commands = parser.add_subparsers(dest="data_command", required=True, metavar="COMMAND")
-    for name, line, request, run in (
+    offered: Any = (
         ("info", "count episodes, hours, frames and keys", DataInfoRequest, info),
         ("check", "name each file that cannot be read, and why", DataCheckRequest, check),
         ("show", "make a film of an episode with its keys", DataShowRequest, show),
-    ):
+    )
+    for name, line, request, run in offered:
         add_flags(commands.add_parser(name, help=line), request, run)
 
 

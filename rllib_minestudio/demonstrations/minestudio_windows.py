@@ -180,10 +180,15 @@ def _padding(rows: int, span: _Span) -> tuple[int, _Mask]:
     """
     mask = np.ones(span.stop - span.start, np.uint8)
     if span.left:
-        mask = np.repeat(np.uint8([0, 1]), [span.left, rows])
+        mask = _runs((0, span.left), (1, rows))
     after = max(0, span.length - len(mask))
-    whole = np.repeat(np.uint8([1, 0]), [span.left + rows, after])
+    whole = _runs((1, span.left + rows), (0, after))
     return after, np.concatenate([mask, whole[len(mask) :]]) if after else mask
+
+
+def _runs(*runs: tuple[int, int]) -> _Mask:
+    """Return numbers in a row, each as often as it is given."""
+    return np.concatenate([np.full(times, number, np.uint8) for number, times in runs])
 
 
 def _padded(rows: NDArray, span: _Span) -> tuple[NDArray, _Mask]:

@@ -29,17 +29,18 @@ from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import av
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rllib_minestudio.errors import RecordingError
 from rllib_minestudio.foundation.buttons import HOTBAR_KEYS, KEYS
-from rllib_minestudio.foundation.documents import Document, ListOf, Name
+from rllib_minestudio.foundation.documents import ListOf, Name
 from rllib_minestudio.foundation.files import Unfinished
+from rllib_minestudio.foundation.recording_options import CONTRACTOR
 from rllib_minestudio.recordings.layout import Layout, RecordedStep, Sight, to_json
 from rllib_minestudio.recordings.video import (
     FRAMES_PER_SECOND,
@@ -89,11 +90,13 @@ _Number = Annotated[float, Field(ge=-1e6, le=1e6)]
 _Buttons = ListOf[Annotated[int, Field(ge=0, le=100)]]
 
 
-class _Part(Document):
-    model_config = ConfigDict(extra="ignore")
+class _Part(BaseModel):
+    """A part of a line: no document, as only what is used is read; `LONGEST_LINE` is its limit."""
+
+    model_config = ConfigDict(strict=True, extra="ignore", frozen=True, allow_inf_nan=False)
 
 
-class MouseDocument(_Part):
+class MousePart(_Part):
     """The mouse in a tick: position and motion in pixels of the window, and its buttons."""
 
     x: _Number = 0.0
@@ -104,17 +107,17 @@ class MouseDocument(_Part):
     newButtons: _Buttons = Field([])
 
 
-class KeyboardDocument(_Part):
+class KeyboardPart(_Part):
     """The keyboard in a tick."""
 
     keys: ListOf[Name]
 
 
-class TickDocument(_Part):
+class Line(_Part):
     """One line: what is read of it."""
 
-    mouse: MouseDocument
-    keyboard: KeyboardDocument
+    mouse: MousePart
+    keyboard: KeyboardPart
     hotbar: Annotated[int, Field(ge=0, le=8)]
     isGuiOpen: bool = False
     yaw: _Number | None = None
@@ -150,7 +153,7 @@ class ContractorRecording:
         name: NAME.
     """
 
-    format = "contractor"
+    format: ClassVar[str] = CONTRACTOR
 
     def __init__(self, path: str | Path) -> None:
         """Read the video's header and count the lines.
@@ -283,7 +286,7 @@ def _columns(lines: Iterator[bytes], most: int) -> _Ticks:
     is_stuck, selected, problem, count = False, 0, None, 0
     for row, line in enumerate(lines):
         try:
-            told = TickDocument.model_validate_json(line)
+            told = Line.model_validate_json(line)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             place = ".".join(map(str, first["loc"]))
@@ -308,7 +311,8 @@ def _columns(lines: Iterator[bytes], most: int) -> _Ticks:
             view[row] = told.pitch, told.yaw
         tick[row] = -1 if told.tick is None else told.tick
         count = row + 1
-    return _Ticks(*(c[:count] for c in (keys, degrees, cursor, view, tick)), problem)
+    read = slice(count)
+    return _Ticks(keys[read], degrees[read], cursor[read], view[read], tick[read], problem)
 
 
 @cache

@@ -33,6 +33,7 @@ from rllib_minestudio.foundation.episode_info import POV
 from rllib_minestudio.foundation.files import Unfinished
 from rllib_minestudio.foundation.options import is_integer
 from rllib_minestudio.foundation.pickles import PlainUnpickler
+from rllib_minestudio.foundation.recording_options import DATASET
 from rllib_minestudio.foundation.values import plain
 from rllib_minestudio.recordings.layout import Layout, RecordedStep, Sight
 from rllib_minestudio.recordings.lmdb_file import LmdbFile, LmdbFileError
@@ -256,7 +257,7 @@ def _episodes_of(file: Path) -> dict[str, Part]:
     parts = {}
     for info in infos:
         found = info if isinstance(info, dict) else {}
-        name, number, frames = map(found.get, ("episode", "episode_idx", "num_frames"))
+        name, number, frames = (found.get(k, -1) for k in ("episode", "episode_idx", "num_frames"))
         if not isinstance(name, str) or not 0 < len(name) <= 300 or set(name) & set("/\0\\"):
             raise ValueError(f"an episode has the name {str(name)[:40]!r}")
         if not (is_integer(number) and is_integer(frames) and 0 <= frames <= MOST_STEPS):
@@ -273,7 +274,7 @@ class DatasetRecording:
         name: The episode's name.
     """
 
-    format = "minestudio-dataset"
+    format: ClassVar[str] = DATASET
 
     def __init__(self, path: Path) -> None:
         """Find the episode.

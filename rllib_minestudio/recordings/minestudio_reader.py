@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import av
 import numpy as np
@@ -47,7 +47,7 @@ class MineStudioRecording:
         path: The file of actions.
     """
 
-    format = "minestudio"
+    format: ClassVar[str] = "minestudio"
 
     def __init__(self, path: str | Path) -> None:
         """Find the files; they are read on access.

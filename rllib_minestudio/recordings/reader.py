@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from numpy.typing import NDArray
 from pydantic import ConfigDict, Field, model_validator
@@ -28,6 +28,7 @@ from rllib_minestudio.foundation.documents import (
 )
 from rllib_minestudio.foundation.files import SmallFileError
 from rllib_minestudio.foundation.options import shown
+from rllib_minestudio.foundation.recording_options import OWN
 from rllib_minestudio.recordings.columns import (
     RecordedObservations,
     problems_of,
@@ -61,7 +62,7 @@ class Recording:
         meta: The contents of `episode.json`: identity, outcome, video.
     """
 
-    format = "episodes"
+    format: ClassVar[str] = OWN
 
     def __init__(self, path: str | Path) -> None:
         """Open a recording; frames, steps and infos are read on access.

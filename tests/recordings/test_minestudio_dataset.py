@@ -145,7 +145,7 @@ def overwrite(path, old, new):
         (lambda d: os.truncate(d["action"], 9000), "missing: the file is cut off"),
         (lambda d: os.truncate(d["image"], 70), "it is cut off"),
         (lambda d: overwrite(d["action"], b"__chunk_size__", b"__chunk_sizE__"), "has no entry"),
-        (lambda d: overwrite(d["image"], b"num_frames", b"num_framez"), "has None frames"),
+        (lambda d: overwrite(d["image"], b"num_frames", b"num_framez"), "has -1 frames"),
         (lambda d: overwrite(d["image"], b"someone-1-2021", b"some/ne-1-2021"), "has the name"),
         (lambda d: overwrite(d["image"], b"someone-1-2021", b"someone-2-2021"), "24 actions and 0"),
     ],
