@@ -37,7 +37,7 @@ def honest(folder: Path) -> Path:
 
 def read(folder: str) -> str:
     """What cloning reads of an episode, and what a person asks of it."""
-    from rllib_minestudio.demonstrations.windows import (
+    from rllib_minestudio.demonstrations import (
         WindowOptions,
         find_episodes,
         open_episode,
@@ -174,9 +174,9 @@ def _of_others() -> Iterator[Case]:
     yield Case("no line", _of_people(lambda told: []), read, ACCEPTED)
     for size in (0, 100, 10**6):
         video = os.urandom(size)
-        yield Case(f"a film of {size} bytes of noise", _of_people(list, video), read, ACCEPTED)
+        yield Case(f"a film of {size} bytes of noise", _of_people(list, video), read)
     for name, content in pickles():
-        if len(content) < 1000:
+        if 0 < len(content) < 1000:
             yield Case(f"a chunk: {name}", _dataset(content), read)
 
 
