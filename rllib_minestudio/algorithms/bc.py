@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -170,10 +169,11 @@ def _recording_problems(config: MineStudioBCConfig) -> list[str]:
     if config.in_evaluation:
         return []
     try:
-        parts = split(config.input_, config.validation_fraction, config.seed or 0)
+        training, validation, _ = split(config.input_, config.validation_fraction, config.seed or 0)
     except RecordingError as error:
         return [f"input_ is {config.input_!r}: {error}"]
-    return [f"input_: {problem}" for problem in recorded_parts_problems(config, chain(*parts))]
+    episodes = [*training, *validation]
+    return [f"input_: {problem}" for problem in recorded_parts_problems(config, episodes)]
 
 
 def _memory_problems(config: MineStudioBCConfig) -> list[str]:

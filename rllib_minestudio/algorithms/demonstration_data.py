@@ -1,16 +1,20 @@
 """Recorded episodes as an offline dataset: RLlib's `OfflineData`, read by Ray Data.
 
-Reading is streamed: a task decodes one episode at a time into windows, so that neither the
-dataset nor an episode has to fit in memory. Every epoch is shuffled differently.
+Reading is streamed: a task decodes one stretch of an episode at a time into windows, so that
+neither the dataset nor an episode has to fit in memory. Every epoch is shuffled differently.
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
+import os
 import time
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import chain
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import ray.data
@@ -22,25 +26,32 @@ from rllib_minestudio.algorithms import demonstration_windows
 from rllib_minestudio.algorithms.options import CloningOptions
 from rllib_minestudio.algorithms.policy_config import recorded_parts_problems
 from rllib_minestudio.demonstrations import (
+    Stretch,
     Window,
     WindowOptions,
     contents,
-    find_episodes,
     open_episode,
     shuffled,
     side_by_side,
     stack,
+    stretches,
+    survey,
     whole_episodes,
     windows,
 )
 from rllib_minestudio.errors import RecordingError
 from rllib_minestudio.foundation.console import counted
+from rllib_minestudio.recordings.episodes import RecordedEpisode, Survey
+
+_logger = logging.getLogger(__name__)
 
 Batch = dict[str, NDArray]
 """The fields of `demonstrations.Window`, each with a leading axis of windows."""
 
 _PLACE = "<place>"
 """Column with a window's episode, its number in the episode, and whether it is the last."""
+_MOST_OPEN = 32
+"""Episodes whose actions a reader keeps: half a megabyte for five minutes of play."""
 _READ_AHEAD = 2
 """Windows that Ray Data prefetches from the object store."""
 _SCHEDULING_PAUSE_S = 0.02
@@ -65,20 +76,27 @@ class DemonstrationData(OfflineData):
             RecordingError: If there are no recordings, or too few to hold some out, or one lacks an
                 observation part that the policy reads.
         """
-        training, validation = split(config.input_, config.validation_fraction, config.seed or 0)
+        training, validation, found = split(
+            config.input_, config.validation_fraction, config.seed or 0
+        )
+        if found.broken:
+            _logger.warning("input_: %s.", found)
         self.num_training, self.num_validation = len(training), len(validation)
         options = window_options(config)
         for problem in recorded_parts_problems(config, [*training, *validation]):
             raise RecordingError(f"input_: {problem}")
-        # RLlib reads `input_` with a method of ray.data; our items are the recordings' folders.
+        # RLlib reads `input_` with a method of ray.data; our items are stretches of episodes.
+        pieces = [Stretch(path) for path in training]  # carried memory needs whole ones
+        if not config.carry_memory:
+            pieces = stretches(training, config.windows_per_read * config.window_length)
         listed = config.copy(copy_frozen=False)
-        listed.input_, listed.input_read_method = training, "from_items"
-        listed.input_read_method_kwargs = {"override_num_blocks": len(training)}
+        listed.input_, listed.input_read_method = _items(pieces), "from_items"
+        listed.input_read_method_kwargs = {"override_num_blocks": len(pieces)}
         listed.materialize_data = False
         _quieten()
         super().__init__(listed)
         self._options, self._readers = options, config.num_readers
-        self._validation = validation
+        self._validation = _items(Stretch(path) for path in validation)
         self._seed = config.seed or 0
         self._random = np.random.default_rng((self._seed, 0))
         self._among = config.shuffle_among
@@ -123,7 +141,7 @@ class DemonstrationData(OfflineData):
     def _epochs(self) -> Iterator[Iterator[Batch]]:
         """Yield epochs without end, each an iterator over all windows."""
         while True:
-            # Each block holds the folder of one recording.
+            # Each block holds one stretch.
             order = self.data.randomize_block_order(seed=int(self._random.integers(2**31)))
             epoch = _read(order, self._options, self._readers)
             yield _at_least_one(epoch.iter_batches(batch_size=1, prefetch_batches=_READ_AHEAD))
@@ -167,8 +185,25 @@ def _without_place(row: Batch) -> Batch:
     return {name: array for name, array in row.items() if name != _PLACE}
 
 
-def split(folder: str | list[str], fraction: float, seed: int) -> tuple[list[str], list[str]]:
+class Split(NamedTuple):
+    """Episodes to learn from, and those held out: path -> number of steps; and all that was found.
+
+    Attributes:
+        training: Episodes to learn from.
+        validation: Held-out episodes.
+        found: What the folders hold.
+    """
+
+    training: dict[Path, int]
+    validation: dict[Path, int]
+    found: Survey
+
+
+def split(folder: str | list[str], fraction: float, seed: int) -> Split:
     """Split the recordings below some folders into those to learn from and those held out.
+
+    Their names decide, relative to the folder: the same ones are held out wherever it is, and if
+    others are added, nearly the same.
 
     Args:
         folder: One folder, or several.
@@ -179,21 +214,34 @@ def split(folder: str | list[str], fraction: float, seed: int) -> tuple[list[str
         RecordingError: If nothing is left to learn from.
     """
     folders = [folder] if isinstance(folder, str) else folder
-    found = [str(path.resolve()) for folder in folders for path in find_episodes(folder)]
-    if not found:
+    found = survey(folders)
+    roots = [os.path.abspath(root) for root in folders]
+    lengths = {Path(os.path.abspath(path)): length for path, length in found.lengths.items()}
+    if not lengths:
+        broken = f" {found}." if found.broken else ""
         raise RecordingError(
-            f"{' and '.join(map(contents, folders))}. What can be read are the episodes of `rllib "
-            "record`, and those of MineStudio's MineGenerator."
+            f"{' and '.join(map(contents, folders))}.{broken} What can be read are the episodes of "
+            "`rllib record`, of MineStudio's MineGenerator and datasets, and OpenAI's contractor "
+            "recordings (NAME.mp4 with NAME.jsonl)."
         )
-    held_out = max(1, round(fraction * len(found))) if fraction else 0
-    if len(found) <= held_out:
+    held_out = max(1, round(fraction * len(lengths))) if fraction else 0
+    if len(lengths) <= held_out:
         raise RecordingError(
-            f"{', '.join(map(repr, folders))}: {counted(len(found), 'recording')}, of which "
+            f"{', '.join(map(repr, folders))}: {counted(len(lengths), 'recording')}, of which "
             f"{held_out} would be held out (validation_fraction={fraction}); that leaves none to "
             "learn from. Record more with `rllib record`, or set validation_fraction to 0."
         )
-    order = np.random.default_rng(seed).permutation(len(found))
-    return [found[i] for i in order[held_out:]], [found[i] for i in sorted(order[:held_out])]
+
+    def rank(path: Path) -> int:
+        root = next(root for root in roots if path.is_relative_to(root))
+        return _number(f"{seed} {path.relative_to(root).with_suffix('')}")
+
+    chosen = set(sorted(lengths, key=rank)[:held_out])
+    training, validation = (
+        {path: length for path, length in lengths.items() if (path in chosen) is held}
+        for held in (False, True)
+    )
+    return Split(training, validation, found)
 
 
 def window_options(config: CloningOptions) -> WindowOptions:
@@ -212,23 +260,37 @@ def window_options(config: CloningOptions) -> WindowOptions:
     )
 
 
+def _items(pieces: Iterable[Stretch]) -> list[dict[str, Any]]:
+    """Return stretches as rows of a dataset; -1 stands for the episode's end."""
+    return [
+        {"path": str(path), "start": start, "stop": -1 if stop is None else stop}
+        for path, start, stop in pieces
+    ]
+
+
 def _read(items: Any, options: WindowOptions, readers: int) -> Any:
-    """Turn a dataset of folders into one of windows.
+    """Turn a dataset of stretches into one of windows.
 
     The tasks request no CPU: a Tune trial may already have reserved all of the machine's, and tasks
     that need one would wait forever. `readers` limits their number instead.
     """
 
-    def decode(folders: dict[str, Any]) -> Iterator[Batch]:
-        for folder in folders["item"]:
-            episode = open_episode(folder)
-            number = _number(folder)
-            for i, (window, last) in enumerate(_telling_the_last(windows(episode, options))):
+    def decode(rows: dict[str, Any]) -> Iterator[Batch]:
+        for path, start, stop in zip(rows["path"], rows["start"], rows["stop"], strict=True):
+            episode = _opened(str(path))
+            number = _number(str(path))
+            cut = windows(episode, options, int(start), None if stop < 0 else int(stop))
+            for i, (window, last) in enumerate(_telling_the_last(cut)):
                 yield {**stack([window]), _PLACE: np.array([[number, i, last]])}
 
     return items.map_batches(
         decode, batch_size=1, num_cpus=0, compute=ray.data.TaskPoolStrategy(readers)
     )
+
+
+@lru_cache(maxsize=_MOST_OPEN)
+def _opened(path: str) -> RecordedEpisode:
+    return open_episode(path)
 
 
 def _telling_the_last(cut: Iterable[Window]) -> Iterator[tuple[Window, bool]]:
@@ -242,9 +304,10 @@ def _telling_the_last(cut: Iterable[Window]) -> Iterator[tuple[Window, bool]]:
         yield waiting, True
 
 
-def _number(folder: str) -> int:
+def _number(name: str) -> int:
     """Return a number for an episode: 56 bits of a hash, in practice unique."""
-    return int.from_bytes(hashlib.blake2b(str(folder).encode(), digest_size=7).digest(), "big")
+    digest = hashlib.blake2b(name.encode(errors="surrogateescape"), digest_size=7).digest()
+    return int.from_bytes(digest, "big")
 
 
 def _quieten() -> None:

@@ -486,6 +486,14 @@ class CloningOptions(SharedOptions):
         "Each window is drawn from among this many decoded ones, which are held in memory.",
         most=MANY,
     )
+    windows_per_read: int = option(
+        8,
+        "This many consecutive windows of an episode are decoded together. Such stretches are "
+        "shuffled; 1 shuffles single windows, for which the frames before each are decoded anew. "
+        "Has no effect with `carry_memory`.",
+        least=1,
+        most=MANY,
+    )
     num_readers: int = option(
         1, "This many tasks of Ray Data decode episodes at the same time.", least=1, most=10_000
     )

@@ -16,8 +16,9 @@ DESCRIPTION = f"""\
 Record demonstrations: a scripted agent, or one of your own, plays the task of an experiment file.
 
 Every episode becomes a folder DIR/episodes/episode-NNNNN with its video, actions, rewards and
-infos (docs/evaluation.md). Episode i is played with seed SEED + i and depends on nothing else:
-the same command continues where it was interrupted, and the same seeds give the same episodes.
+infos (docs/evaluation.md); --format writes the files of others instead (docs/data.md). Episode i
+is played with seed SEED + i and depends on nothing else: the same command continues where it was
+interrupted, and the same seeds give the same episodes.
 
 agents:
 {agents_help()}

@@ -5,20 +5,21 @@ can arrange in parallel lanes.
 """
 
 from rllib_minestudio.demonstrations.windows import (
+    Stretch,
     Window,
     WindowOptions,
-    contents,
-    find_episodes,
-    open_episode,
     shuffled,
     side_by_side,
     stack,
     stream,
+    stretches,
     whole_episodes,
     windows,
 )
+from rllib_minestudio.recordings.episodes import contents, find_episodes, open_episode, survey
 
 __all__ = [
+    "Stretch",
     "Window",
     "WindowOptions",
     "contents",
@@ -28,6 +29,8 @@ __all__ = [
     "side_by_side",
     "stack",
     "stream",
+    "stretches",
+    "survey",
     "whole_episodes",
     "windows",
 ]

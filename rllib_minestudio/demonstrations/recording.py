@@ -54,9 +54,12 @@ from rllib_minestudio.foundation.documents import (
 from rllib_minestudio.foundation.files import SmallFileError, sole_use, write_whole
 from rllib_minestudio.foundation.options import broken_rule, not_a_choice
 from rllib_minestudio.foundation.processes import die_with
+from rllib_minestudio.foundation.recording_options import DATASET, OWN
 from rllib_minestudio.foundation.values import plain
 from rllib_minestudio.recordings.layout import recording_name
+from rllib_minestudio.recordings.minestudio_dataset import the_package
 from rllib_minestudio.recordings.video import LOSSLESS
+from rllib_minestudio.recordings.writer import LAYOUTS
 
 ORDER_FILE = "demonstrations.json"
 """File in the folder of the recordings that describes what was recorded."""
@@ -88,6 +91,7 @@ class RecordingOrder:
         make: Item that a toolmaker makes in tasks without a `make` of their own; None stands for an
             iron pickaxe.
         seed: Seed of the first episode; the following episodes have the following seeds.
+        format: Format of the recordings, one of `LAYOUTS`.
         crf: Quality of the video; 0 is lossless.
         novice: A policy that plays the beginning of every episode before the agent takes over; None
             lets the agent play whole episodes.
@@ -105,6 +109,7 @@ class RecordingOrder:
     prey: tuple[str, ...] = tuple(BODIES)
     make: str | None = None
     seed: int = 0
+    format: str = OWN
     crf: int = LOSSLESS
     novice: str | None = None
     novice_steps: int | None = None
@@ -129,6 +134,7 @@ class OrderDocument(Document):
     prey: ListOf[Name]
     make: Name | None
     seed: Seed
+    format: Name
     crf: Annotated[int, Field(ge=0, le=63)]
     novice: Text | None
     novice_steps: Count | None
@@ -165,7 +171,10 @@ def missing(order: RecordingOrder, folder: Path, episodes: int) -> list[int]:
                 "give another --out, or the options they were recorded with."
             )
     done = folder / EPISODES_FOLDER
-    return [index for index in range(episodes) if not (done / recording_name(index)).is_dir()]
+    place_of = LAYOUTS[order.format].place_of
+    return [
+        index for index in range(episodes) if not place_of(done / recording_name(index)).exists()
+    ]
 
 
 def record(
@@ -221,6 +230,8 @@ def _record(
 
 def _check(order: RecordingOrder) -> None:
     problems = []
+    if order.format == DATASET:
+        the_package()  # raises an error if it is missing
     if is_agent_path(order.agent):
         AgentMaker.named(order.agent)  # raises an error if there is no such agent
         if order.novice is not None:
@@ -266,7 +277,7 @@ def _play(index: int) -> Recorded:
 @cache
 def _environment() -> EpisodeRecorder:
     order, folder = _given
-    options = RecorderOptions(str(folder / EPISODES_FOLDER), crf=order.crf)
+    options = RecorderOptions(str(folder / EPISODES_FOLDER), format=order.format, crf=order.crf)
     return EpisodeRecorder(order.make_env(order.env_config), options)
 
 

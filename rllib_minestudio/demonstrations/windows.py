@@ -7,22 +7,22 @@ window, so windows can be shuffled and distributed among learners.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import lru_cache
 from itertools import compress, islice
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rllib_minestudio.demonstrations.minestudio_reader import PREFIX, SUFFIX, MineStudioRecording
 from rllib_minestudio.env.actions import ActionMapper
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError, did_you_mean
 from rllib_minestudio.foundation.buttons import NUM_BUTTONS
 from rllib_minestudio.foundation.options import broken_rule
-from rllib_minestudio.recordings import Recording, find_recordings
+from rllib_minestudio.recordings.episodes import RecordedEpisode
 from rllib_minestudio.recordings.video import Frame
 
 Item = TypeVar("Item")
@@ -86,36 +86,74 @@ class Window:
     observations: Mapping[str, NDArray] = field(default_factory=dict)
 
 
-def windows(recording: RecordedEpisode, options: WindowOptions) -> Iterator[Window]:
-    """Cut one episode into windows, decoding it once and holding one window in memory.
+class Stretch(NamedTuple):
+    """Consecutive steps of an episode, which are decoded together.
+
+    Attributes:
+        path: Path of the episode.
+        start: Its first step.
+        stop: The step after its last; None: the episode's end.
+    """
+
+    path: Path
+    start: int = 0
+    stop: int | None = None
+
+
+def stretches(lengths: Mapping[Path, int], steps: int) -> list[Stretch]:
+    """Cut episodes into stretches of as many steps; the last of an episode may have fewer.
+
+    Args:
+        lengths: Path of an episode -> its number of steps.
+        steps: Steps per stretch.
+    """
+    return [
+        Stretch(path, start, min(start + steps, length))
+        for path, length in lengths.items()
+        for start in range(0, length, steps)
+    ]
+
+
+def windows(
+    recording: RecordedEpisode, options: WindowOptions, start: int = 0, stop: int | None = None
+) -> Iterator[Window]:
+    """Cut an episode, or a stretch of it, into windows, holding one window in memory.
+
+    Each frame is decoded once, beginning with the `burn_in` frames before the stretch.
 
     Args:
         recording: The episode. Keys and degrees are converted to the nearest tokens.
         options: How to cut.
+        start: First step of the stretch.
+        stop: Step after its last; None: the episode's end.
 
     Raises:
         RecordingError: The episode is damaged, has an overlay on its frames, or lacks a part of the
             observations.
     """
-    mapper = ActionMapper()
-    tokens = _tokens(recording, mapper)
+    tokens = action_tokens(recording)
     parts = _parts(recording, options.observation_names)
     _check_overlay(recording)
-    kept = _short_runs(mapper.is_null(*tokens), options.max_null_run)
-    frames = compress(recording.frames(options.size, stop=len(recording)), kept)
-    step_weights = np.arange(len(recording)) >= imitated_from(recording)
-    tokens, step_weights = tokens[:, kept], step_weights[kept]
+    kept = np.flatnonzero(_short_runs(ActionMapper().is_null(*tokens), options.max_null_run))
+    # From here on, steps are numbered among those that are kept.
+    ends = len(tokens[0]) if stop is None else stop
+    first_step, end_step = np.searchsorted(kept, [start, ends])
+    if first_step == end_step:
+        return
+    step_weights = kept >= imitated_from(recording)
+    tokens = tokens[:, kept]
     parts = {name: part[kept] for name, part in parts.items()}
-    steps = len(step_weights)
     burn_in, length = options.burn_in, options.burn_in + options.length
-    before: list[NDArray[np.uint8]] = []
-    for start in range(0, steps, options.length):
+    earliest = max(0, first_step - burn_in)
+    frames = _frames_of(recording, options.size, kept[earliest:end_step])
+    before = list(islice(frames, first_step - earliest))
+    for step in range(first_step, end_step, options.length):
         present = list(islice(frames, options.length))
         begin, end = burn_in - len(before), burn_in + len(present)
         shown = [*before, *present]
         image = np.zeros((length, *present[0].shape), np.uint8)
         image[begin:end] = shown
-        rows = slice(start - len(before), start + len(present))
+        rows = slice(step - len(before), step + len(present))
         columns = np.zeros((len(tokens), length), np.int64)
         columns[:, begin:end] = tokens[:, rows]
         observations = {}
@@ -123,31 +161,53 @@ def windows(recording: RecordedEpisode, options: WindowOptions) -> Iterator[Wind
             padded = observations[name] = np.zeros((length, *part.shape[1:]), part.dtype)
             padded[begin:end] = part[rows]
         first = np.zeros(length, np.bool_)
-        first[begin] = len(before) == start
+        first[begin] = len(before) == step
         weight = np.zeros(length, np.float32)
-        weight[burn_in:end] = step_weights[start : start + len(present)]
+        weight[burn_in:end] = step_weights[step : step + len(present)]
         yield Window(image, columns[0], columns[1], first, weight, observations)
         before = shown[max(0, len(shown) - burn_in) :]
 
 
+def _frames_of(
+    recording: RecordedEpisode, size: tuple[int, int] | None, steps: NDArray[np.int64]
+) -> Iterator[Frame]:
+    """Yield the frames before some steps, which ascend."""
+    start, stop = int(steps[0]), int(steps[-1]) + 1
+    is_wanted = np.isin(np.arange(start, stop), steps)
+    return compress(recording.frames(size, stop=stop, start=start), is_wanted)
+
+
 def stream(
-    recordings: Sequence[RecordedEpisode], options: WindowOptions, *, seed: int, shuffle_among: int
+    recordings: Sequence[RecordedEpisode],
+    options: WindowOptions,
+    *,
+    seed: int,
+    shuffle_among: int,
+    windows_per_read: int = 8,
 ) -> Iterator[Window]:
     """Yield windows of many episodes endlessly, in random order.
 
-    Each epoch yields every window once. Memory holds `shuffle_among` windows and one episode that
-    is being decoded.
+    Each epoch yields every window once. Memory holds `shuffle_among` windows and one that is being
+    decoded.
 
     Args:
         recordings: Episodes, of which at least one has a step.
         options: How to cut.
         seed: Seed of the order.
         shuffle_among: Number of windows from which each one is drawn.
+        windows_per_read: Number of consecutive windows that are decoded together.
     """
     random = np.random.default_rng(seed)
+    known = {recording.path: recording for recording in recordings}
+    lengths = {path: len(recording) for path, recording in known.items()}
+    pieces = stretches(lengths, windows_per_read * options.length)
     while True:
-        order = random.permutation(len(recordings))
-        epoch = (window for i in order for window in windows(recordings[i], options))
+        order = [pieces[i] for i in random.permutation(len(pieces))]
+        epoch = (
+            window
+            for path, start, stop in order
+            for window in windows(known[path], options, start, stop)
+        )
         yield from shuffled(epoch, shuffle_among, random)
 
 
@@ -195,24 +255,23 @@ def _parts(recording: RecordedEpisode, names: Sequence[str]) -> dict[str, NDArra
     return {name: recorded[name] for name in names}
 
 
-def _tokens(recording: RecordedEpisode, mapper: ActionMapper) -> NDArray[np.int64]:
-    """Return the tokens `buttons` and `camera`, (2, N)."""
+def action_tokens(recording: RecordedEpisode) -> NDArray[np.int64]:
+    """Return the tokens `buttons` and `camera` of an episode, (2, N), the nearest to its actions.
+
+    Raises:
+        RecordingError: The episode is damaged, or its actions are none of VPT's.
+    """
     columns, keys = recording.steps, recording.meta.get("keys")
     if keys is None:
         tokens = np.stack([columns["buttons"], columns["camera"]]).astype(np.int64)
     else:
-        rows = zip(columns["keys"].tolist(), columns["degrees"], strict=True)
         try:
-            pairs = [
-                mapper.from_env({**dict(zip(keys, row, strict=True)), "camera": degrees})
-                for row, degrees in rows
-            ]
+            tokens = tokens_of(keys, columns["keys"], columns["degrees"])
         except (KeyError, ValueError) as error:
             raise RecordingError(
                 f"{str(recording.path)!r} has keys that are none of Minecraft's: {error}."
             ) from error
-        tokens = np.array(pairs, np.int64).reshape(-1, 2).T
-    limits = (NUM_BUTTONS, mapper.n_camera_tokens)
+    limits = (NUM_BUTTONS, ActionMapper().n_camera_tokens)
     for name, column, limit in zip(("buttons", "camera"), tokens, limits, strict=True):
         wrong = column[(column < 0) | (column >= limit)]
         if len(wrong):
@@ -221,6 +280,27 @@ def _tokens(recording: RecordedEpisode, mapper: ActionMapper) -> NDArray[np.int6
                 f"{limit - 1}: it was recorded with another camera_config, or is damaged."
             )
     return tokens
+
+
+def tokens_of(keys: Sequence[str], pressed: NDArray, degrees: NDArray) -> NDArray[np.int64]:
+    """Return the tokens `buttons` and `camera` nearest to N actions, (2, N).
+
+    Args:
+        keys: K names of keys.
+        pressed: (N, K) uint8, 0 or 1.
+        degrees: (N, 2), pitch and yaw.
+    """
+    names, rows = tuple(keys), zip(pressed, degrees.tolist(), strict=True)
+    pairs = [_pair(names, bytes(row), *turned) for row, turned in rows]
+    return np.array(pairs, np.int64).reshape(-1, 2).T
+
+
+@lru_cache(maxsize=2**16)
+def _pair(keys: tuple[str, ...], pressed: bytes, pitch: float, yaw: float) -> tuple[int, int]:
+    """Return the tokens of an action; people's repeat themselves."""
+    return ActionMapper().from_env(
+        {**dict(zip(keys, pressed, strict=True)), "camera": (pitch, yaw)}
+    )
 
 
 def _short_runs(null: NDArray[np.bool_], longest: int | None) -> NDArray[np.bool_]:
@@ -298,91 +378,10 @@ def side_by_side(
                 lane.extend(next(source, []))
 
 
-# ------------------------------------------------- recorded episodes, in our format or MineStudio's
-
 TAKEOVER = "takeover"
 """Key in `meta`: the number of steps that a novice played, which are not to be imitated."""
 IMITATED_FROM = "imitated_from"
 """Key in `meta`: the first step to imitate, at `TAKEOVER` or later."""
-
-
-class RecordedEpisode(Protocol):
-    """An episode that can be cut into windows: `Recording` or `MineStudioRecording`."""
-
-    @property
-    def path(self) -> Path:
-        """The path of the recording."""
-
-    @property
-    def meta(self) -> Mapping[str, Any]:
-        """Its description; `keys`, `video`, `TAKEOVER` and `IMITATED_FROM` are used."""
-
-    def __len__(self) -> int:
-        """Return N, the number of steps."""
-
-    @property
-    def steps(self) -> dict[str, NDArray]:
-        """The actions, N rows each."""
-
-    @property
-    def observations(self) -> Mapping[str, NDArray]:
-        """Observations before each action, without the frame: name -> N rows."""
-
-    def frames(
-        self, size: tuple[int, int] | None = None, stop: int | None = None
-    ) -> Iterator[Frame]:
-        """Yield the N + 1 frames, or the first `stop`, scaled to `size`, (width, height)."""
-
-
-def find_episodes(folder: str | Path) -> list[Path]:
-    """Return the paths of all recorded episodes in a folder and below, for `open_episode`.
-
-    Our own recordings come first; each kind is sorted.
-
-    Raises:
-        RecordingError: There is no such folder, or a recording cannot be opened.
-    """
-    ours = [recording.path for recording in find_recordings(folder)]
-    theirs = [
-        path
-        for path in sorted(Path(folder).rglob(f"{PREFIX}*{SUFFIX}"))
-        if not any(part.startswith(".") for part in path.relative_to(folder).parts)
-    ]
-    return ours + theirs
-
-
-_OTHER_FORMATS = {
-    ".jsonl": "contractor recordings as OpenAI published them",
-    ".mdb": "an LMDB dataset of MineStudio's",
-    ".lmdb": "an LMDB dataset of MineStudio's",
-}
-"""Suffix -> what a folder with such files probably holds."""
-_MOST_FILES = 10_000
-_MOST_SUFFIXES = 4
-
-
-def contents(folder: str | Path) -> str:
-    """Return in words what a folder without a recorded episode holds instead."""
-    files = (path for path in Path(folder).rglob("*") if path.is_file())
-    counts = Counter(path.suffix.lower() for path in islice(files, _MOST_FILES))
-    if not counts:
-        return f"{str(folder)!r} holds no files"
-    found = ", ".join(
-        f"{count:,} {suffix or 'other'}" for suffix, count in counts.most_common(_MOST_SUFFIXES)
-    )
-    known = [name for suffix, name in _OTHER_FORMATS.items() if counts[suffix]]
-    guess = f", perhaps {known[0]}, which is not read" if known else ""
-    return f"{str(folder)!r} holds no recorded episode (files: {found}{guess})"
-
-
-def open_episode(path: str | Path) -> RecordedEpisode:
-    """Open a recorded episode whose path `find_episodes` returned.
-
-    Raises:
-        RecordingError: It is not a recorded episode.
-    """
-    path = Path(path)
-    return MineStudioRecording(path) if path.suffix == SUFFIX else Recording(path)
 
 
 def imitated_from(recording: RecordedEpisode) -> int:

@@ -27,21 +27,14 @@ from numpy.typing import NDArray
 from rllib_minestudio.errors import InvalidActionError, did_you_mean
 from rllib_minestudio.foundation.buttons import (
     BUTTON_GROUPS,
-    HOTBAR_KEYS,
     INVENTORY_TOKEN,
+    KEYS,
     NUM_BUTTONS,
 )
 from rllib_minestudio.foundation.options import Problems, is_integer, is_number, shown
 
 EnvAction: TypeAlias = dict[str, Any]
 """Key name -> 0 or 1, and `camera` -> (pitch, yaw) in degrees."""
-
-KEYS: tuple[str, ...] = (
-    *("attack", "back", "forward", "jump", "left", "right", "sneak", "sprint", "use", "drop"),
-    "inventory",
-    *HOTBAR_KEYS,
-)
-"""Every key an agent token can press, in VPT's order."""
 
 ENV_KEYS: tuple[str, ...] = tuple(key for key in KEYS if key != "drop")
 """Keys of the environment action space. MineStudio never sends `drop` to the game."""

@@ -20,13 +20,13 @@ from rllib_minestudio.foundation.observations import IMAGE, parts_of, write_obse
 from rllib_minestudio.foundation.options import Problems, option, option_problems, shown
 from rllib_minestudio.foundation.recording_options import (
     AUTO,
+    CONTRACTOR,
     DATASET,
-    FORMATS,
     OBSERVATION,
+    OWN,
     RecordingForm,
 )
 from rllib_minestudio.recordings.columns import EXTRAS
-from rllib_minestudio.recordings.minestudio_formats import FRAME_SIZE
 from rllib_minestudio.recordings.video import Frame, VideoOptions
 from rllib_minestudio.recordings.writer import LAYOUTS, EpisodeWriter
 
@@ -180,7 +180,7 @@ class EpisodeRecorder(gym.Wrapper):
         self._writer.begin(frame, info, self.beside)
         self.length = 0
         self._seen = {}
-        if not options.is_minestudios:
+        if options.is_own:
             self._seen = _blank_columns(self.env.observation_space)
         self._see(obs)
 
@@ -315,7 +315,7 @@ def why_unrecordable(
 
 def _first_free(folder: Path) -> int:
     """Return the number after the highest of a folder's numbered recordings."""
-    names = [path.name.removeprefix(NUMBERED) for path in folder.glob(f"{NUMBERED}*")]
+    names = [path.stem.removeprefix(NUMBERED) for path in folder.glob(f"{NUMBERED}*")]
     return max((int(name) for name in names if name.isdecimal()), default=-1) + 1
 
 
@@ -341,7 +341,7 @@ class RecorderOptions(RecordingForm):
     @property
     def shows_pov(self) -> bool:
         """Whether frames are rendered at `render_size`."""
-        return self.source == POV or self.is_minestudios
+        return self.source == POV or not self.is_own
 
     @property
     def renders(self) -> bool:
@@ -349,9 +349,9 @@ class RecorderOptions(RecordingForm):
         return self.shows_pov or self.beside
 
     @property
-    def is_minestudios(self) -> bool:
-        """Whether the format is MineStudio's: rendered frames, and no other observations."""
-        return self.format != "episodes"
+    def is_own(self) -> bool:
+        """Whether the format is this package's; others have rendered frames only."""
+        return self.format == OWN
 
     @property
     def video(self) -> VideoOptions:
@@ -369,13 +369,10 @@ class RecorderOptions(RecordingForm):
         known = problems.known("option", options, [option.name for option in fields(cls)])
         checked = cls(**{"folder": None, **known})
         problems.messages += option_problems(cls, vars(checked), "recorder: ")
-        if checked.format == DATASET and checked.media != "h264":
-            problems.add("media", checked.media, f"must be h264 with format {DATASET}")
-        if checked.beside is True and checked.is_minestudios:
+        if checked.format in (CONTRACTOR, DATASET) and checked.media != "h264":
+            problems.add("media", checked.media, f"must be h264 with format {checked.format}")
+        if checked.beside is True and not checked.is_own:
             problems.add("beside", checked.beside, f"must be false with format {checked.format}")
-        if checked.overlay is True and checked.format == DATASET:
-            rule = f"must be false with format {DATASET}, whose frames have one size"
-            problems.add("overlay", checked.overlay, rule)
         problems.raise_if_any()
         return checked
 
@@ -389,11 +386,11 @@ class RecorderOptions(RecordingForm):
             InvalidOptionsError: If rendered frames are required and the environment has none.
         """
         if self.renders and not renders:
-            name = "format" if self.is_minestudios else "source" if self.shows_pov else "beside"
+            name = "format" if not self.is_own else "source" if self.shows_pov else "beside"
             raise InvalidOptionsError(
                 f"recorder: {name} {getattr(self, name)} records rendered frames, and the "
                 "environment has none. Set its render_mode to rgb_array, or record in format "
-                f"{FORMATS[0]} with source {OBSERVATION}."
+                f"{OWN} with source {OBSERVATION}."
             )
         if self.source != AUTO:
             return self
@@ -403,17 +400,10 @@ class RecorderOptions(RecordingForm):
         """Check that frames of a size can be stored.
 
         Raises:
-            InvalidOptionsError: If they have odd sides, which H.264 cannot store, or another size
-                than those of MineStudio's datasets.
+            InvalidOptionsError: If they have odd sides, which H.264 cannot store.
         """
         if self.media != "h264" or self.overlay:
             return
-        if self.format == DATASET and (width, height) != FRAME_SIZE:
-            size = "x".join(map(str, FRAME_SIZE))
-            raise InvalidOptionsError(
-                f"recorder: format {DATASET} has frames of {size}; got {width}x{height}. Set "
-                "render_size: MineStudio's converter skips all others."
-            )
         if width % 2 or height % 2:
             raise InvalidOptionsError(
                 f"recorder: H.264 stores frames of even width and height only; got "

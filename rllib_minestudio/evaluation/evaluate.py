@@ -25,7 +25,7 @@ from rllib_minestudio.evaluation.parallel import play_episodes
 from rllib_minestudio.evaluation.request import only_episodes
 from rllib_minestudio.evaluation.summary import Summary
 from rllib_minestudio.foundation.values import digest, plain
-from rllib_minestudio.recordings.minestudio_formats import files_of
+from rllib_minestudio.recordings.writer import files_of
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
@@ -192,10 +192,7 @@ def still_recorded(episode: EvaluatedEpisode) -> EvaluatedEpisode:
 
 
 def remove_recording(path: str) -> None:
-    """Remove a recording: its folder, or the files of MineStudio's format."""
-    if Path(path).is_dir():
-        shutil.rmtree(path)
-        return
+    """Remove a recording of any format."""
     for file in files_of(Path(path)):
         if file.is_dir():
             shutil.rmtree(file)

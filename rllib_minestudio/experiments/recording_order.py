@@ -79,6 +79,7 @@ def recording_order(request: RecordingRequest) -> RecordingOrder:
         prey=request.prey or tuple(BODIES),
         make=request.make,
         seed=request.seed,
+        format=request.format,
         crf=request.crf,
         novice_steps=novice_steps,
     )

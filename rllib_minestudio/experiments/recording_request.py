@@ -55,6 +55,7 @@ class RecordingRequest:
         sentence="Processes that play. Default: one per CPU.",
         least=1,
     )
+    format: str = like(RecordingForm, "format")
     crf: int = like(RecordingForm, "crf", default=0)
     novice: str | None = option(
         None,

@@ -173,6 +173,7 @@ def _run_all(request: TrainingRequest, start: float) -> list[Run]:
         folder = job.folder if request.resume else make_new_folder(job.folder)
         with sole_use(folder):
             stdout.print(f"{job.plan.name}: results go to {folder}")
+            _tell_demonstrations(job.plan)
             write_run_record(folder, job.record)
             if not request.resume:
                 for name, text in request.kept.items():
@@ -181,6 +182,17 @@ def _run_all(request: TrainingRequest, start: float) -> list[Run]:
             status = run(job.plan, folder, sets, request.verbose, start, request.trust)
         runs.append(Run(job.plan, folder, status))
     return runs
+
+
+def _tell_demonstrations(plan: Any) -> None:
+    """Print what a clone is to learn from."""
+    from rllib_minestudio.algorithms.options import CloningOptions
+    from rllib_minestudio.demonstrations import survey
+
+    if isinstance(plan.example, CloningOptions):
+        given = plan.example.input_
+        found = survey([given] if isinstance(given, str) else given)
+        stdout.print(f"{plan.name}: demonstrations: {found}", markup=False)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,13 @@ import math
 
 HOTBAR_KEYS: tuple[str, ...] = tuple(f"hotbar.{slot}" for slot in range(1, 10))
 
+KEYS: tuple[str, ...] = (
+    *("attack", "back", "forward", "jump", "left", "right", "sneak", "sprint", "use", "drop"),
+    "inventory",
+    *HOTBAR_KEYS,
+)
+"""Every key that a token can press, in VPT's order."""
+
 BUTTON_GROUPS: dict[str, tuple[str, ...]] = {
     "hotbar": ("none", *HOTBAR_KEYS),
     "fore_back": ("none", "forward", "back"),

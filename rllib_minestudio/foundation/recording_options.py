@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from rllib_minestudio.foundation.episode_info import POV
 from rllib_minestudio.foundation.options import Flag, option
 
-DATASET = "minestudio-dataset"
-FORMATS = ("episodes", "minestudio", DATASET)
+OWN, CONTRACTOR, DATASET = "episodes", "contractor", "minestudio-dataset"
+FORMATS = (OWN, CONTRACTOR, "minestudio", DATASET)
 OBSERVATION, AUTO = "observation", "auto"
 SOURCES = (OBSERVATION, POV, AUTO)
 MEDIA = ("h264", "jpeg")
@@ -28,15 +28,16 @@ class RecordingForm:
     """What a recording shows and in which format; its path is not part of this."""
 
     format: str = option(
-        "episodes",
-        "`episodes`, this package's (see `recordings`); `minestudio`, the files of its inference, "
-        "or `minestudio-dataset`, the source files of its datasets.",
+        OWN,
+        "`episodes`, this package's (see `recordings`); `contractor`, NAME.mp4 with NAME.jsonl, as "
+        "OpenAI published recordings of people; `minestudio`, the files of MineStudio's inference; "
+        "or `minestudio-dataset`, its LMDB datasets.",
         choices=FORMATS,
     )
     source: str = option(
         OBSERVATION,
         "`observation`, the frames that the agent saw, for cloning; or `pov`, frames at "
-        "`render_size`, which the embedded engine renders in addition; MineStudio's formats have "
+        "`render_size`, which the embedded engine renders in addition; the formats of others have "
         "no other. `auto` is `pov` if the environment renders, and `observation` if it does not.",
         choices=SOURCES,
     )
@@ -48,7 +49,7 @@ class RecordingForm:
     overlay: bool = option(
         False,
         "Show keys, camera, step, reward, return, value and divergence in a strip beneath the "
-        "frames; not in `minestudio-dataset`, whose frames have one size.",
+        "frames.",
     )
     media: str = option(
         "h264",
@@ -57,7 +58,8 @@ class RecordingForm:
     )
     fps: int = option(
         20,
-        "Frames per second of playback; MineStudio's inference files have 30, its datasets 20.",
+        "Frames per second of playback; MineStudio's inference files have 30, the other formats of "
+        "others 20.",
         least=1,
         most=240,
         wording="an integer from 1 to 240",

@@ -138,6 +138,12 @@ class Layout(ABC):
     """
 
     takes_keys: ClassVar[bool] = False
+
+    @staticmethod
+    def place_of(path: Path) -> Path:
+        """Return the last of the final paths of `complete`: it exists if the episode does."""
+        return path
+
     path: Path
     partial: Path
     frames: FrameSink

@@ -1,4 +1,4 @@
-"""MineStudio's three episode formats, for MineStudio's own tools.
+"""Two of MineStudio's episode formats, for its own tools; `minestudio_dataset` has the third.
 
 The layouts are those of MineStudio 1.1.6, which holds an episode in memory until its end; here the
 files are streamed. Pickle is MineStudio's choice: load such files only if you trust their source.
@@ -10,7 +10,6 @@ import os
 import pickle
 import re
 import uuid
-from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,7 +22,6 @@ from rllib_minestudio.foundation.files import Unfinished
 from rllib_minestudio.foundation.observations import IMAGE
 from rllib_minestudio.recordings.layout import Layout, RecordedStep, Sight, to_json
 from rllib_minestudio.recordings.video import (
-    FRAMES_PER_SECOND,
     Frame,
     VideoOptions,
     VideoWriter,
@@ -73,6 +71,12 @@ class InferenceLayout(Layout):
     """
 
     takes_keys = True
+
+    @staticmethod
+    def place_of(path: Path) -> Path:
+        """Return the file of infos."""
+        return path.with_name(f"info_{uuid.uuid5(uuid.NAMESPACE_OID, path.name)}.pkl")
+
     _VIDEO = VideoOptions(fps=30, crf=28, preset="veryfast")
 
     def __init__(self, path: Path, video: VideoOptions) -> None:
@@ -100,76 +104,6 @@ class InferenceLayout(Layout):
         """Return the files and their final paths; the format has no place for facts."""
         parts = (self.frames, self._actions, self._infos)
         return [(part.path, self.path.with_name(part.path.name)) for part in parts]
-
-
-# ---------------------------------------------------------------- datasets
-
-FRAME_SIZE = (640, 360)
-"""(width, height); MineStudio's dataset converter skips all other frames."""
-
-
-class DatasetLayout(Layout):
-    """The source files of MineStudio's dataset tools.
-
-    MineStudio's converters (data/minecraft/callbacks) look for these files, and its KernelManager
-    reads the lmdb files that the converters write:
-
-        videos/<id>-0.mp4       N frames of 640x360, each seen before an action
-        actions/<id>-0.pkl      {key: (N,) uint8, ..., "camera": (N, 2) float32}, a dict of columns
-        meta_info/<id>-0.pkl    list of N infos, one per frame
-
-    The id is derived from the recording's name; the infos are moved last. The converters parse a
-    file name as an episode's name and a part's number, hence the "-0". They count frames and
-    actions in whole chunks: an episode whose last frame had no action would be silently skipped if
-    that frame completed a chunk.
-    """
-
-    takes_keys = True
-
-    def __init__(self, path: Path, video: VideoOptions) -> None:
-        self.path = path
-        self._name = f"{uuid.uuid5(uuid.NAMESPACE_OID, path.name)}-0"
-        self.partial = Unfinished(path.with_name(self._name)).partial
-        self.partial.mkdir(parents=True, exist_ok=True)
-        self.frames = VideoWriter(self.partial / "videos.mp4", FRAMES_PER_SECOND)
-        self._infos = PickledList(self.partial / "meta_info.pkl")
-        self.files = (self._infos,)
-        self._keys: dict[str, array] = {}
-        self._degrees = array("f")
-        self._sight: Sight | None = None
-
-    def see(self, sight: Sight) -> None:
-        """Keep it until the action that follows is known."""
-        self._sight = replace(sight, info=dict(sight.info))
-
-    def act(self, step: RecordedStep) -> None:
-        """Write the frame and info before the action, and keep the action."""
-        assert self._sight is not None
-        self.frames.add(self._sight.shown)
-        self._infos.append(self._sight.info)
-        for key, pressed in step.action.items():
-            if key != _CAMERA:
-                self._keys.setdefault(key, array("B")).append(int(np.asarray(pressed).item()))
-        self._degrees.extend(float(angle) for angle in step.action[_CAMERA])
-
-    def complete(self, facts: Mapping[str, Any]) -> list[tuple[Path, Path]]:
-        """Write the actions; the format has no place for facts."""
-        columns = {key: np.asarray(column) for key, column in self._keys.items()}
-        columns[_CAMERA] = np.reshape(np.asarray(self._degrees), (-1, 2))
-        (self.partial / "actions.pkl").write_bytes(pickle.dumps(columns, PROTOCOL))
-        folder = self.path.parent
-        return [
-            (self.partial / f"{kind}{suffix}", folder / kind / f"{self._name}{suffix}")
-            for kind, suffix in (("videos", ".mp4"), ("actions", ".pkl"), ("meta_info", ".pkl"))
-        ]
-
-
-def files_of(info_file: Path) -> list[Path]:
-    """Return all existing files of the episode whose infos are in `info_file`."""
-    if info_file.stem.startswith("info_"):
-        episode_id = info_file.stem.removeprefix("info_")
-        return sorted(info_file.parent.glob(f"*_{episode_id}*"))
-    return sorted(info_file.parents[1].glob(f"*/{info_file.stem}.*"))  # of a dataset
 
 
 # ---------------------------------------------------------------- play

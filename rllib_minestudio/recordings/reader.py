@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from numpy.typing import NDArray
 from pydantic import ConfigDict, Field, model_validator
@@ -28,6 +28,7 @@ from rllib_minestudio.foundation.documents import (
 )
 from rllib_minestudio.foundation.files import SmallFileError
 from rllib_minestudio.foundation.options import shown
+from rllib_minestudio.foundation.recording_options import OWN
 from rllib_minestudio.recordings.columns import (
     RecordedObservations,
     problems_of,
@@ -60,6 +61,8 @@ class Recording:
         path: Its folder.
         meta: The contents of `episode.json`: identity, outcome, video.
     """
+
+    format: ClassVar[str] = OWN
 
     def __init__(self, path: str | Path) -> None:
         """Open a recording; frames, steps and infos are read on access.
@@ -157,7 +160,7 @@ class Recording:
         )
         count = 0
         try:
-            for frame in islice(source, expected):
+            for frame in islice(source, max(0, expected)):
                 yield frame
                 count += 1
         except DAMAGE as error:
@@ -185,6 +188,10 @@ class Recording:
             raise self._damaged(INFOS_FILE, error) from error
         if count != len(self) + 1:
             raise self._damaged(INFOS_FILE, f"{count} infos instead of {len(self) + 1}")
+
+    def problems(self) -> list[str]:
+        """Return an empty list: a damaged recording is refused when it is opened or read."""
+        return []
 
     def _damaged(self, name: str, reason: object) -> RecordingError:
         return RecordingError(f"{str(self.path / name)!r} is damaged: {reason}.")

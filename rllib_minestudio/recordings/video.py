@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from io import BytesIO
+from itertools import chain, count, islice, takewhile
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import av
 import numpy as np
@@ -19,15 +22,13 @@ from numpy.typing import NDArray
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.foundation.files import Unfinished
 from rllib_minestudio.foundation.recording_options import RecordingForm
+from rllib_minestudio.recordings.scaling import scaled
 
 FRAMES_PER_SECOND = 20
 """Minecraft's ticks per second, at which a video plays at the game's speed."""
 
 LOSSLESS = 0
 """The `crf` that preserves every bit (in RGB, which browsers do not play)."""
-
-_HALF_A_FRAME = 0.002
-"""Seconds, at the most frames per second that are written."""
 
 _SMPTE170M, _BT709, _LIMITED_RANGE = 6, 1, 1
 """ISO/IEC 23091-2 code points. The matrix is the one with which swscale converts RGB; if it is not
@@ -256,19 +257,102 @@ class PictureFolder:
         self._folder.discard()
 
 
-def read_video(path: Path, size: tuple[int, int] | None = None, start: int = 0) -> Iterator[Frame]:
+_MOST_REORDERED = 16
+"""Frames by which H.264's order of decoding is ahead of that of showing, at most."""
+
+Draw = Callable[[int, Frame], None]
+"""Changes the frame of a number in place, (height, width, 3 or 4), of which three are RGB."""
+
+
+def read_video(
+    source: Path | BytesIO,
+    size: tuple[int, int] | None = None,
+    start: int = 0,
+    step: int = 1,
+    draw: Draw | None = None,
+) -> Iterator[Frame]:
     """Decode a video frame by frame.
 
     Args:
-        path: The file.
-        size: (width, height) to scale to; None keeps the video's.
-        start: Number of the first frame to yield. Decoding begins at the key frame before it.
+        source: An mp4 file, or its bytes.
+        size: (width, height) to scale to, see `scaled`; None keeps the video's.
+        start: Number of the first frame, which is reached from the key frame before it.
+        step: Distance between frames; those between are decoded, and neither converted nor scaled.
+        draw: Called for each frame before it is scaled.
 
     Yields:
         (height, width, 3) uint8 RGB.
+
+    Raises:
+        UnreadableFramesError: It holds no video, or too large frames.
+        OSError, av.error.FFmpegError: It cannot be opened, or is damaged.
     """
+    with _opened(source) as container:
+        # One video at a time is decoded per process: threads would only add their start to it.
+        container.streams.video[0].thread_type = "NONE"
+        # Shared by all pictures: setting one up takes longer than converting a small picture.
+        reformatter = VideoReformatter()
+        pictures = islice(_pictures(container, start), 0, None, step)
+        for number, picture in zip(count(start, step), pictures):
+            _check_size(picture.width, picture.height)
+            is_scaled = size not in (None, (picture.width, picture.height))
+            frame = _pixels(reformatter, picture, "rgba" if is_scaled else "rgb24")
+            if draw is not None:
+                draw(number, frame)
+            yield scaled(frame, size) if is_scaled else frame
+
+
+def _pixels(
+    reformatter: VideoReformatter, picture: av.VideoFrame, form: Literal["rgb24", "rgba"]
+) -> Frame:
+    """Return a picture's pixels; as `rgba` it is converted faster, and not copied."""
+    rgb = reformatter.reformat(picture, format=form)
+    if form == "rgb24":
+        return np.asarray(rgb.to_ndarray(), np.uint8)
+    lines = np.frombuffer(memoryview(rgb.planes[0]), np.uint8).reshape(rgb.height, -1, 4)
+    return lines[:, : rgb.width]
+
+
+class VideoFacts(NamedTuple):
+    """What the header of an mp4 file tells.
+
+    Attributes:
+        frames: Number of frames that can be decoded.
+        promised: Number of frames that the header lists; more, if the file is cut off.
+        width: Their width.
+        height: Their height.
+        fps: Frames per second.
+    """
+
+    frames: int
+    promised: int
+    width: int
+    height: int
+    fps: float
+
+
+def read_facts(path: Path) -> VideoFacts:
+    """Read the header of an mp4 file, and none of its frames.
+
+    Raises:
+        UnreadableFramesError, OSError, av.error.FFmpegError: As `read_video`.
+    """
+    with _opened(path) as container:
+        stream = container.streams.video[0]
+        length, entries = path.stat().st_size, stream.index_entries
+        whole = sum(1 for _ in takewhile(lambda e: e.pos + e.size <= length, entries))
+        if whole < len(entries):
+            whole = max(0, whole - _MOST_REORDERED)
+        context = stream.codec_context
+        fps = float(stream.average_rate or FRAMES_PER_SECOND)
+        return VideoFacts(whole, len(entries), context.width, context.height, fps)
+
+
+@contextmanager
+def _opened(source: Path | BytesIO) -> Iterator[av.container.InputContainer]:
     # `file:` keeps FFmpeg from reading a name as a protocol, or as a list of other files.
-    with av.open(f"file:{path}", format="mp4") as container:
+    file = f"file:{source}" if isinstance(source, Path) else source
+    with av.open(file, format="mp4") as container:
         if not container.streams.video:
             raise UnreadableFramesError("it holds no video")
         stream = container.streams.video[0]
@@ -276,18 +360,33 @@ def read_video(path: Path, size: tuple[int, int] | None = None, start: int = 0) 
         if codec is None:
             raise UnreadableFramesError("its codec is unknown")
         _check_size(codec.width, codec.height)
-        # Shared by all pictures: setting one up takes longer than converting a small picture.
-        reformatter = VideoReformatter()
-        seconds = Fraction(start) / (stream.average_rate or FRAMES_PER_SECOND)
-        if start and stream.time_base:
-            container.seek(int(seconds / stream.time_base), stream=stream)
-        for picture in container.decode(stream):
-            if start and (picture.time or 0.0) < float(seconds) - _HALF_A_FRAME:
-                continue
-            _check_size(picture.width, picture.height)
-            width, height = size or (picture.width, picture.height)
-            rgb = reformatter.reformat(picture, width=width, height=height, format="rgb24")
-            yield np.asarray(rgb.to_ndarray(), np.uint8)
+        yield container
+
+
+def _pictures(container: av.container.InputContainer, start: int) -> Iterator[av.VideoFrame]:
+    """Decode from frame `start` on, beginning with the key frame before it.
+
+    The index is in the order of decoding. A key frame that begins a closed group is shown after all
+    frames that are decoded before it, so that its number is the same in both orders.
+    """
+    stream = container.streams.video[0]
+    entries = stream.index_entries
+    frames = container.decode(stream)
+    first = 0
+    if 0 < start < len(entries):
+        container.seek(entries[start].timestamp, stream=stream)
+        packets = container.demux(stream)
+        head = next(packets)
+        landed = (i for i in range(start, -1, -1) if entries[i].timestamp == head.dts)
+        first = next(landed, -1)
+        found = (frame for packet in chain([head], packets) for frame in packet.decode())
+        earliest = next(found, None)
+        if first >= 0 and earliest is not None and earliest.key_frame:
+            frames = chain([earliest], found)
+        else:  # an open group, whose frames cannot be numbered from here
+            container.seek(entries[0].timestamp, stream=stream)
+            first, frames = 0, container.decode(stream)
+    yield from islice(frames, start - first, None)
 
 
 FILM_WIDTH, FILM_CRF = 426, 30
@@ -303,16 +402,13 @@ def small_film(path: Path) -> bytes:
     Returns:
         The file's bytes: its own if it is small already.
     """
-    with av.open(f"file:{path}", format="mp4") as container:
-        stream = container.streams.video[0]
-        width, height = stream.codec_context.width, stream.codec_context.height
-        fps = round(float(stream.average_rate or FRAMES_PER_SECOND))
-    if width <= FILM_WIDTH:
+    facts = read_facts(path)
+    if facts.width <= FILM_WIDTH:
         return path.read_bytes()
-    size = FILM_WIDTH, round(height * FILM_WIDTH / width / 2) * 2
+    size = FILM_WIDTH, round(facts.height * FILM_WIDTH / facts.width / 2) * 2
     with tempfile.TemporaryDirectory() as folder:
         film = Path(folder, path.name)
-        with VideoWriter(film, fps, crf=FILM_CRF) as writer:
+        with VideoWriter(film, round(facts.fps), crf=FILM_CRF) as writer:
             for frame in read_video(path, size):
                 writer.add(frame)
         return film.read_bytes()
@@ -328,8 +424,7 @@ def read_pictures(files: Iterable[Path], size: tuple[int, int] | None = None) ->
         try:
             with Image.open(file, formats=("JPEG", "PNG")) as picture:
                 _check_size(*picture.size)
-                rgb = picture.convert("RGB")
-                frame = np.asarray(rgb if size in (None, rgb.size) else rgb.resize(size))
+                frame = scaled(np.asarray(picture.convert("RGB")), size)
         # A damaged picture makes PIL raise nearly anything.
         except Exception as error:
             raise UnreadableFramesError(f"{file.name} cannot be decoded: {error}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import math
 import shutil
@@ -14,9 +15,10 @@ import numpy as np
 
 from rllib_minestudio.errors import RecordingError
 from rllib_minestudio.foundation.files import Unfinished, put_in_place
-from rllib_minestudio.foundation.recording_options import DATASET, RecordingForm
+from rllib_minestudio.foundation.recording_options import CONTRACTOR, DATASET, OWN, RecordingForm
 from rllib_minestudio.foundation.values import plain
 from rllib_minestudio.recordings.columns import Columns, InfoLines, ObservationColumns
+from rllib_minestudio.recordings.contractor import ContractorLayout
 from rllib_minestudio.recordings.failures import attempt, reporting
 from rllib_minestudio.recordings.key_strip import with_key_strip
 from rllib_minestudio.recordings.layout import (
@@ -35,7 +37,8 @@ from rllib_minestudio.recordings.layout import (
     RecordedStep,
     Sight,
 )
-from rllib_minestudio.recordings.minestudio_formats import DatasetLayout, InferenceLayout
+from rllib_minestudio.recordings.minestudio_dataset import META_INFO, DatasetLayout
+from rllib_minestudio.recordings.minestudio_formats import InferenceLayout
 from rllib_minestudio.recordings.video import Frame, VideoOptions
 
 
@@ -115,12 +118,29 @@ class EpisodeLayout(Layout):
 
 LayoutMaker = Callable[[Path, VideoOptions], Layout]
 
-LAYOUTS: dict[str, LayoutMaker] = {
-    "episodes": EpisodeLayout,
+LAYOUTS: dict[str, type[Layout]] = {
+    OWN: EpisodeLayout,
+    CONTRACTOR: ContractorLayout,
     "minestudio": InferenceLayout,
     DATASET: DatasetLayout,
 }
 """The formats that users can choose, by name."""
+
+
+def files_of(recording: Path) -> list[Path]:
+    """Return all existing files and folders of a recording.
+
+    Args:
+        recording: The path that `EpisodeWriter.finish` returned.
+    """
+    folder, name = recording.parent, recording.stem
+    if recording.suffix == ".jsonl":
+        return sorted(folder.glob(f"{glob.escape(name)}.*"))
+    if name.startswith("info_"):
+        return sorted(folder.glob(f"*_{name.removeprefix('info_')}*"))
+    if folder.name == META_INFO:
+        return sorted(folder.parent.glob(f"*/{glob.escape(recording.name)}"))
+    return [recording]
 
 
 class EpisodeWriter:

@@ -23,6 +23,7 @@ ELSEWHERE = {
     "policies-0": "tests/policies/test_the_page.py",
     "policies-1": "tests/policies/test_the_page.py",
     "callbacks-0": "tests/docs/test_tutorials.py",
+    "data-0": "tests/recordings/test_minestudio_dataset.py",
 }
 """What other tests run."""
 

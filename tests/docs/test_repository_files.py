@@ -190,4 +190,4 @@ def test_who_does_not_use_a_tracker_or_another_library_does_not_install_it(extra
     extras = config["options.extras_require"]
     assert package not in config["options"]["install_requires"]
     assert extras[extra].startswith(f"\n{package}>=") and pinned(package)
-    assert "rllib-minestudio[hub,sb3,wandb,watch]" in extras["test"]
+    assert "rllib-minestudio[hub,lmdb,sb3,wandb,watch]" in extras["test"]

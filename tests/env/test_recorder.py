@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import pickle
-from pathlib import Path
 
 import av
 import gymnasium as gym
@@ -18,6 +17,7 @@ from rllib_minestudio.env.recorder import EpisodeRecorder, RecorderOptions
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.evaluate import remove_recording
 from rllib_minestudio.recordings import Recording, find_recordings
+from rllib_minestudio.recordings.episodes import find_episodes, open_episode
 
 STEPS = 24
 
@@ -184,36 +184,35 @@ def test_minestudios_files_hold_what_its_worker_writes(tmp_path):
     assert len(os.listdir(tmp_path)) == 3
 
 
+@pytest.mark.parametrize("format", ["contractor", "minestudio-dataset"])
 @pytest.mark.parametrize("action_type", ["agent", "env"])
-def test_source_files_of_minestudios_datasets(tmp_path, action_type):
-    options = RecorderOptions(str(tmp_path), format="minestudio-dataset")
+def test_files_that_others_read_hold_what_was_played(tmp_path, action_type, format):
+    if format == "minestudio-dataset":
+        pytest.importorskip("lmdb")
+    options = RecorderOptions(str(tmp_path), format=format, crf=0)
     limit = {"JudgeReset": {"time_limit": 3}}
-    env = MineStudioEnv(obs_size=(64, 64), callbacks=[limit], action_type=action_type)
+    sizes = {"obs_size": (64, 64), "render_size": (64, 36)}
+    env = MineStudioEnv(**sizes, callbacks=[limit], action_type=action_type)
     recorder = EpisodeRecorder(env, options)
     recorder.action_space.seed(3)
     recorder.reset(seed=1)
-    truncated, done = False, []
+    seen, truncated, done = [env.render()], False, []
     while not truncated:
         done.append(recorder.action_space.sample())
         *_, truncated, info = recorder.step(done[-1])
+        seen.append(env.render())
     if action_type == "agent":
         done = [env.sim.agent_action_to_env_action(action) for action in done]
-    columns = pickle.loads(next(tmp_path.glob("actions/*.pkl")).read_bytes())
-    assert set(columns) == {*KEYS, "camera"}
-    assert columns["attack"].tolist() == [action["attack"] for action in done]
-    np.testing.assert_allclose(columns["camera"], [a["camera"] for a in done], rtol=1e-6)
-    infos = pickle.loads(Path(info["recording"]).read_bytes())
-    assert len(infos) == len(columns["attack"]) == 3  # what was seen last had no action
-    with av.open(str(next(tmp_path.glob("videos/*.mp4")))) as container:
-        assert sum(1 for _ in container.decode(video=0)) == 3
-    names = {path.stem for path in tmp_path.glob("*/*")}
-    assert len(names) == 1 and names.pop().endswith("-0")
+    (path,) = find_episodes(tmp_path)
+    episode = open_episode(path)
+    assert len(episode) == 3 and not episode.problems()
+    for row, action in enumerate(done):
+        pressed = dict(zip(KEYS, episode.steps["keys"][row].tolist(), strict=True))
+        assert pressed == {key: int(action.get(key, 0)) for key in KEYS}
+        np.testing.assert_allclose(episode.steps["degrees"][row], action["camera"], rtol=1e-5)
+    np.testing.assert_array_equal(list(episode.frames())[:3], seen[:3])
     remove_recording(info["recording"])
-    assert not list(tmp_path.glob("*/*"))
-    with pytest.raises(InvalidOptionsError, match="640x360"):
-        EpisodeRecorder(MineStudioEnv(render_size=(64, 36)), options)
-    with pytest.raises(InvalidOptionsError, match="overlay must be false"):
-        RecorderOptions.from_mapping({**vars(options), "overlay": True})
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
 def test_minestudios_pictures(tmp_path):

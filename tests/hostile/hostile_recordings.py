@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pickle
+import shutil
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +19,8 @@ from PIL import Image
 
 from rllib_minestudio.recordings import EpisodeWriter
 from rllib_minestudio.recordings.layout import EPISODE_FILE, INFOS_FILE, STEPS_FILE, VIDEO_FILE
+from rllib_minestudio.recordings.lmdb_file import LmdbFile
+from tests.recordings.contractor_files import played, write
 
 STEPS = 6
 
@@ -34,7 +37,7 @@ def honest(folder: Path) -> Path:
 
 def read(folder: str) -> str:
     """What cloning reads of an episode, and what a person asks of it."""
-    from rllib_minestudio.demonstrations.windows import (
+    from rllib_minestudio.demonstrations import (
         WindowOptions,
         find_episodes,
         open_episode,
@@ -120,7 +123,65 @@ def _picture(width: int, height: int) -> bytes:
     return stream.getvalue()
 
 
+def _of_people(change: Callable[[list[str]], list[str]], video: bytes | None = None):
+    """A contractor's recording, whose lines are changed, or its video replaced."""
+
+    def prepare(folder: Path) -> str:
+        lines = write(folder, "NAME", played(STEPS))
+        lines.write_text("\n".join(change(lines.read_text().splitlines())))
+        if video is not None:
+            lines.with_suffix(".mp4").write_bytes(video)
+        return str(folder)
+
+    return prepare
+
+
+def _line(**changes):
+    return _of_people(lambda told: [told[0], json.dumps({**json.loads(told[1]), **changes})])
+
+
+def _dataset(content: bytes = b"") -> Callable[[Path], str]:
+    """MineStudio's dataset, whose first chunk of actions begins with something else."""
+
+    def prepare(folder: Path) -> str:
+        shutil.copytree(Path(__file__).parents[1] / "recordings/minestudio_dataset", folder / "d")
+        file = folder / "d/action/part-1/data.mdb"
+        with LmdbFile(file) as database:
+            chunk = database.get(b"(0, 0)", 10**6)
+        data = file.read_bytes().replace(chunk, content + chunk[len(content) :])
+        file.write_bytes(data)
+        return str(folder)
+
+    return prepare
+
+
+def _of_others() -> Iterator[Case]:
+    yield Case("a contractor's", _of_people(lambda told: told), read, ACCEPTED)
+    yield Case("a dataset of MineStudio's", _dataset(), read, ACCEPTED)
+    for name, changes in (
+        ("a slot that there is not", {"hotbar": 9}),
+        ("a slot that is no number", {"hotbar": "1"}),
+        ("no mouse", {"mouse": None}),
+        ("a mouse at the end of the world", {"mouse": {"dx": 1e300, "dy": 0, "buttons": []}}),
+        ("a mouse that is no number", {"mouse": {"dx": float("nan"), "dy": 0, "buttons": []}}),
+        ("many keys", {"keyboard": {"keys": ["key.keyboard.w"] * 10**5}}),
+        ("a long key", {"keyboard": {"keys": ["w" * 10**6]}}),
+        ("a deep state", {"stats": json.loads("[" * 900 + "]" * 900)}),
+    ):
+        # The episode ends before such a line, which `rllib data check` names.
+        yield Case(f"a line: {name}", _line(**changes), read, ACCEPTED)
+    yield Case("a line of 100 MB", _of_people(lambda told: [*told, "x" * 10**8]), read, ACCEPTED)
+    yield Case("no line", _of_people(lambda told: []), read, ACCEPTED)
+    for size in (0, 100, 10**6):
+        video = os.urandom(size)
+        yield Case(f"a film of {size} bytes of noise", _of_people(list, video), read)
+    for name, content in pickles():
+        if 0 < len(content) < 1000:
+            yield Case(f"a chunk: {name}", _dataset(content), read)
+
+
 def cases() -> Iterator[Case]:
+    yield from _of_others()
     yield Case("honest", lambda folder: (honest(folder), str(folder))[1], read, ACCEPTED)
     for length in (-1, 10**12, 10**30, 1.5, "6", None, True, [6], STEPS + 1, STEPS - 1):
         yield Case(f"length {length!r}", _meta(length=length), read)

@@ -50,8 +50,8 @@ def test_what_the_agent_saw_before_each_action_comes_back(tmp_path):
     assert found["env_prev_action.camera"][1:].any()
 
 
-@pytest.mark.parametrize("format", ["minestudio", "minestudio-dataset"])
-def test_minestudios_formats_leave_them_out(tmp_path, format):
+@pytest.mark.parametrize("format", ["minestudio", "contractor"])
+def test_formats_of_others_leave_them_out(tmp_path, format):
     env = MineStudioEnv(obs_size=[32, 32], num_empty_frames=1, callbacks=CALLBACKS)
     recorder = EpisodeRecorder(env, RecorderOptions(str(tmp_path), format=format))
     recorder.reset(seed=5)

@@ -69,12 +69,21 @@ def test_a_resumed_clone_does_not_shuffle_as_the_run_did_at_first(local_ray, mak
 
 
 def test_episodes_are_held_out_whole_and_by_the_seed(demonstrations):
-    training, validation = split(str(demonstrations), 0.2, seed=0)
+    training, validation, found = split(str(demonstrations), 0.2, seed=0)
     assert len(validation) == 2 and len({*training, *validation}) == EPISODES
-    assert split(str(demonstrations), 0.2, seed=0) == (training, validation)
-    assert split(str(demonstrations), 0.2, seed=1) != (training, validation)
+    assert found.steps == LENGTH * EPISODES and not found.broken
+    assert split(str(demonstrations), 0.2, seed=0)[:2] == (training, validation)
+    assert split(str(demonstrations), 0.2, seed=1)[:2] != (training, validation)
     with pytest.raises(RecordingError, match="none to learn from"):
-        split(training[0], 0.5, seed=0)
+        split(str(next(iter(training))), 0.5, seed=0)
+
+
+def test_the_same_names_are_held_out_wherever_the_folder_is(demonstrations, tmp_path):
+    (tmp_path / "moved").symlink_to(demonstrations)
+    for seed in range(3):
+        places = [str(demonstrations), str(tmp_path / "moved")]
+        names = [[path.name for path in split(place, 0.2, seed).validation] for place in places]
+        assert names[0] == names[1]
 
 
 def test_windows_give_the_loss_of_whole_episodes(local_ray, make_config):

@@ -14,10 +14,8 @@ from pathlib import Path
 import pytest
 
 from rllib_minestudio.demonstrations import WindowOptions, find_episodes, open_episode, windows
-from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.backends.voxel import VoxelBackend
 from rllib_minestudio.env.env_options import EnvOptions
-from rllib_minestudio.env.recorder import EpisodeRecorder, RecorderOptions
 from rllib_minestudio.env.voxel import kernel_cache
 from rllib_minestudio.env.voxel.server import launcher
 
@@ -166,30 +164,6 @@ def test_recordings_of_minestudio_can_be_imitated(run, tmp_path):
     (window,) = windows(episode, WindowOptions(found["steps"], 0, size=(64, 64)))
     assert window.weight.all()
     assert len(set(window.buttons.tolist())) > 1
-
-
-@pytest.mark.parametrize("action_type", ["agent", "env"])
-def test_minestudios_dataset_tools_read_our_recordings(run, tmp_path, action_type):
-    pytest.importorskip("lmdb")
-    options = RecorderOptions(str(tmp_path / "source"), format="minestudio-dataset")
-    limit = {"JudgeReset": {"time_limit": 15}}  # with the frame that has no action: two chunks
-    env = MineStudioEnv(obs_size=(64, 64), callbacks=[limit], action_type=action_type)
-    recorder = EpisodeRecorder(env, options)
-    recorder.action_space.seed(3)
-    recorder.reset(seed=1)
-    truncated, tokens = False, []
-    while not truncated:
-        action = recorder.action_space.sample()
-        keys = env.sim.to_env_action(action)
-        tokens.append(env.sim.env_action_to_agent_action(keys))
-        *_, truncated, _ = recorder.step(action)
-    read = run("dataset.py", tmp_path / "source", tmp_path / "lmdb")["episodes"]
-    (episode,) = read.values()
-    assert (episode["length"], episode["images"]) == (8, [8, 36, 64, 3])
-    assert episode["buttons"] == [int(token["buttons"][0]) for token in tokens[:8]]
-    assert episode["camera"] == [int(token["camera"][0]) for token in tokens[:8]]
-    assert all(20 < brightness < 235 for brightness in episode["brightness"])
-    assert len(episode["places"]) == 8
 
 
 def test_the_tasks_of_the_benchmark_load_and_can_be_played(run):

@@ -20,14 +20,14 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import av
 import numpy as np
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.actions import KEYS
 from rllib_minestudio.errors import CheckpointMismatchError, RecordingError
+from rllib_minestudio.foundation.buttons import KEYS
 from rllib_minestudio.foundation.pickles import PlainUnpickler, load_plain
 from rllib_minestudio.recordings.video import Frame, read_pictures, read_video
 
@@ -46,6 +46,8 @@ class MineStudioRecording:
     Attributes:
         path: The file of actions.
     """
+
+    format: ClassVar[str] = "minestudio"
 
     def __init__(self, path: str | Path) -> None:
         """Find the files; they are read on access.
@@ -104,8 +106,12 @@ class MineStudioRecording:
         """Empty: MineStudio's files have no observations besides the frame."""
         return {}
 
+    def problems(self) -> list[str]:
+        """Return an empty list: a damaged episode is refused when it is read."""
+        return []
+
     def frames(
-        self, size: tuple[int, int] | None = None, stop: int | None = None
+        self, size: tuple[int, int] | None = None, stop: int | None = None, start: int = 0
     ) -> Iterator[Frame]:
         """Decode frames one by one, like `Recording.frames`.
 
@@ -113,9 +119,9 @@ class MineStudioRecording:
             RecordingError: There are fewer, or they cannot be decoded.
         """
         expected = len(self) + 1 if stop is None else min(stop, len(self) + 1)
-        count = 0
+        count = start
         try:
-            for frame in islice(self._source(size), expected):
+            for frame in islice(self._source(size, start), max(0, expected - start)):
                 yield frame
                 count += 1
         except (OSError, av.error.FFmpegError) as error:
@@ -127,9 +133,9 @@ class MineStudioRecording:
                 f"{str(self.path)!r} has {len(self)} actions, but only {count} frames."
             )
 
-    def _source(self, size: tuple[int, int] | None) -> Iterator[Frame]:
+    def _source(self, size: tuple[int, int] | None, start: int) -> Iterator[Frame]:
         if self._video.is_file():
-            return read_video(self._video, size)
+            return read_video(self._video, size, start)
         pictures = list(self._pictures.iterdir())
         strange = [file.name for file in pictures if not file.stem.isdecimal()]
         if strange:
@@ -138,7 +144,7 @@ class MineStudioRecording:
                 "named 0.jpeg, 1.jpeg, and so on. Remove it."
             )
         # Their names have no leading zeros.
-        return read_pictures(sorted(pictures, key=lambda file: int(file.stem)), size)
+        return read_pictures(sorted(pictures, key=lambda file: int(file.stem))[start:], size)
 
 
 def _tokens(actions: list[Any]) -> dict[str, NDArray]:
