@@ -9,6 +9,7 @@ wide, that lets 0.6 of what is behind it pass.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numba import float32, int32, int64, uint8, uint32
@@ -55,7 +56,7 @@ LINE_WIDTH, LINE_ALPHA = 2.5, 0.4
 LINE_NEARER = np.float32(255 / 256)
 """Factor on the depth of the outline, so that the faces that it bounds do not hide it."""
 NEAR = np.float32(0.05)
-MOST_ROWS = 4
+MOST_ROWS = 3
 """Rows of samples in a pixel that stands for several of the window's."""
 NO_PARTICLES = np.zeros(1, PARTICLE_DTYPE)
 
@@ -90,22 +91,37 @@ def _cracks(pack: str | None) -> Floats:
 class MiningMarks:
     """Cracks, outline and dust for one sampling."""
 
-    def __init__(self, sampling: Sampling, pack: str | None) -> None:
+    def __init__(
+        self,
+        sampling: Sampling,
+        camera: Camera,
+        eye: Doubles,
+        rays: PixelRays,
+        atlas: BlockAtlas,
+        pack: str | None,
+    ) -> None:
         """Prepare.
 
         Args:
             sampling: Which pixels are drawn.
+            camera: The camera of all frames.
+            eye: float64 (3,), position of the eye in the world in each frame.
+            rays: Rays of the drawn pixels in each frame.
+            atlas: Textures of blocks.
             pack: Path of a resource pack with pictures of cracks; None for ours.
         """
         width, height = sampling.drawn
-        self._cracks = _cracks(pack)
-        self._target = np.zeros(1, TARGET_DTYPE)
-        self._share = np.zeros(width * height, np.float32)
-        self._touched = np.zeros(width * height, np.int32)
         # A pixel that stands for several of the window's is as dark as the line's share of it.
         window = sampling.display_columns.shape[1], WINDOW_HEIGHT
         per_pixel = max(whole / drawn for whole, drawn in zip(window, sampling.window, strict=True))
-        self._samples = min(max(round(per_pixel), 1), MOST_ROWS)
+        samples = min(max(round(per_pixel), 1), MOST_ROWS)
+        share, touched = np.zeros(width * height, np.float32), np.zeros(width * height, np.int32)
+        target = np.zeros(1, TARGET_DTYPE)
+        # Gathered once, as Python would take a microsecond to do so.
+        self._fixed: tuple[Any, ...] = (
+            *(target, _cracks(pack), *atlas, camera.vector, eye, *rays),
+            *(samples, share, touched),
+        )
 
     def draw(
         self,
@@ -113,10 +129,6 @@ class MiningMarks:
         player: Player,
         mobs: Mobs,
         particles: Particles | None,
-        atlas: BlockAtlas,
-        camera: Camera,
-        eye: Doubles,
-        rays: PixelRays,
         image: Bytes,
         depth: Floats,
     ) -> None:
@@ -127,14 +139,12 @@ class MiningMarks:
             player: The player who mines and aims.
             mobs: All mobs; one before a block hides it from the crosshair.
             particles: The dust; None for none.
-            atlas: Textures of blocks.
-            camera: The camera of the frame.
-            eye: float64 (3,), position of the eye in the world.
-            rays: Rays of the drawn pixels.
             image: uint8 (h * w * 3,), drawn into.
             depth: float32 (h * w,), planar depth of the picture; updated where there is dust.
         """
         _draw_marks(
+            image,
+            depth,
             world.blocks,
             world.light,
             player.records,
@@ -142,21 +152,7 @@ class MiningMarks:
             mobs.count,
             NO_PARTICLES if particles is None else particles.records,
             0 if particles is None else particles.count,
-            self._target,
-            self._cracks,
-            atlas.textures,
-            atlas.faces,
-            camera.vector,
-            eye,
-            rays.across,
-            rays.upward,
-            rays.columns_before,
-            rays.rows_before,
-            self._samples,
-            self._share,
-            self._touched,
-            image,
-            depth,
+            *self._fixed,
         )
 
 

@@ -150,7 +150,14 @@ class Renderer:
         capacity = MOB_CAPACITY + ITEM_CAPACITY + FALLING_CAPACITY
         self._instances = np.zeros((capacity, INSTANCE_SIZE), np.float32)
         self._instance_models = np.zeros(capacity, np.int32)
-        self._marks = MiningMarks(self._sampling, resource_pack)
+        self._marks = MiningMarks(
+            self._sampling,
+            self.camera,
+            self._viewpoint.eye,
+            self._rays,
+            self._atlas,
+            resource_pack,
+        )
         self._overlays = Overlays(
             self._sampling, self._tan_x, self._tan_y, textures_of(resource_pack)
         )
@@ -220,8 +227,8 @@ class Renderer:
             if screen is not None:
                 self._still.keep(*view)
         self._draw_entities(world, mobs, items, falling, canvas)
+        self._marks.draw(world, player, mobs, particles, canvas, self.depth)
         seen = self.camera, self._viewpoint.eye, self._rays, canvas, self.depth
-        self._marks.draw(world, player, mobs, particles, self._atlas, *seen)
         self._clouds.draw(*seen, ticks)
         light = self._light_at_eyes(world)
         self._overlays.draw(canvas, player, self._viewpoint, inventory, light, screen, name_ticks)

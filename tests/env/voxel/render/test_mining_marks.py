@@ -284,6 +284,8 @@ def test_a_pack_replaces_the_cracks(
     Image.fromarray(np.full((16, 16, 4), (255, 0, 0, 255), np.uint8)).save(file)
     plain = unmarked(stage, renderer, monkeypatch)
     mine(stage, 0.45, x=1)
-    monkeypatch.setattr(renderer, "_marks", MiningMarks(renderer._sampling, str(tmp_path)))
+    own = renderer._sampling, renderer.camera, renderer._viewpoint.eye, renderer._rays
+    marks = MiningMarks(*own, renderer._atlas, str(tmp_path))
+    monkeypatch.setattr(renderer, "_marks", marks)
     pixel = stage.draw(renderer)[290, 230].astype(int)
     assert pixel.tolist() == [min(2 * plain[290, 230, 0], 255), 0, 0]
