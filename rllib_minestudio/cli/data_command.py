@@ -29,9 +29,9 @@ press, and how well a policy does that knows the frequencies of actions, and see
 
 EXAMPLES = """\
 examples:
-  rllib data info contractors/9.0
-  rllib data check contractors/9.0 --frames
-  rllib data show contractors/9.0 NAME --start 1200 --size 128
+  rllib data info demos/people/9.0
+  rllib data check demos/people/9.0 --frames
+  rllib data show demos/people/9.0 NAME --start 1200 --size 128
 """
 
 _FOLDER = option(MISSING, "A folder of recordings.", Flag("FOLDER", is_positional=True))
