@@ -283,6 +283,8 @@ class EpisodeRecorder(gym.Wrapper):
         if self._options.renders and env_options is not None:
             sizes.append(env_options.render_size)
         observed = getattr(self.env.observation_space, "spaces", {}).get(IMAGE)
+        if observed is not None and not any(side % 2 for side in observed.shape[:2]):
+            self._options = self._options.with_observations()
         if observed is not None and (self._options.beside or not sizes):
             sizes.append(observed.shape[1::-1])
         for width, height in sizes:
@@ -395,6 +397,11 @@ class RecorderOptions(RecordingForm):
         if self.source != AUTO:
             return self
         return replace(self, source=POV if renders else OBSERVATION)
+
+    def with_observations(self) -> RecorderOptions:
+        """Return these options with what the agent saw beside rendered frames: it is at hand."""
+        is_apart = self.source == POV and not self.is_minestudios
+        return replace(self, beside=True) if is_apart else self
 
     def check_size(self, width: int, height: int) -> None:
         """Check that frames of a size can be stored.

@@ -43,8 +43,8 @@ class RecordingForm:
     )
     beside: bool = option(
         False,
-        "Also store the other picture of each step, which the environment must render: what a "
-        "person sees beside what the agent saw, or the reverse; only in format `episodes`.",
+        "With source `observation`, also store what a person sees, which has to be rendered in "
+        "addition. With `pov`, what the agent saw is stored anyway. Only in format `episodes`.",
     )
     overlay: bool = option(
         False,

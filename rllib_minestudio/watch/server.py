@@ -106,8 +106,14 @@ class Guard:
             # A browser names the origin of every socket's page; a program has no reason to.
             and origins == [f"http://{hosts[0]}"] * len(origins)
             and (len(origins) == 1 or scope["type"] == "http")
-            and headers.get(b"sec-fetch-site", [b"none"])[0] in (b"none", b"same-origin")
+            and self._is_asked_for(headers)
         )
+
+    def _is_asked_for(self, headers: dict[bytes, list[bytes]]) -> bool:
+        """Whether our page asks, or a person does, who may have followed a link to it."""
+        site = headers.get(b"sec-fetch-site", [b"none"])[0]
+        is_followed = headers.get(b"sec-fetch-dest", [b""])[0] == b"document"
+        return site in (b"none", b"same-origin") or is_followed
 
 
 @dataclass

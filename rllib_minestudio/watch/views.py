@@ -6,6 +6,7 @@ All methods of a view are called by its session's thread.
 from __future__ import annotations
 
 import math
+import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Mapping
@@ -82,33 +83,42 @@ class View(ABC):
 class Hand:
     """What the person's hands do, from one tick to the next.
 
-    A key that went down counts in at least one tick, however short it was, and turns add up.
+    A key that went down counts in at least one tick, however short it was, and turns add up. One
+    thread tells it, and another one plays.
     """
 
     def __init__(self) -> None:
+        self._lock = threading.RLock()
         self.begin()
 
     def begin(self) -> None:
         """Begin an episode, in which the first slot of the hotbar is selected."""
-        self._slot = 0
-        self.release()
+        with self._lock:
+            self._slot = 0
+            self.release()
 
     def release(self) -> None:
         """Let go of everything."""
-        self._held: set[str] = set()
-        self._tapped: set[str] = set()
-        self._turn = np.zeros(2)
-        self._scroll = 0
+        with self._lock:
+            self._held: set[str] = set()
+            self._tapped: set[str] = set()
+            self._turn = np.zeros(2)
+            self._scroll = 0
 
     def take(self, told: HandDocument) -> None:
         """Note a change."""
-        self._held = set(told.keys)
-        self._tapped |= set(told.tapped)
-        self._turn += told.turn
-        self._scroll += told.scroll
+        with self._lock:
+            self._held = set(told.keys)
+            self._tapped |= set(told.tapped)
+            self._turn = self._turn + told.turn
+            self._scroll += told.scroll
 
     def action(self) -> EnvAction:
         """Return a tick's keys and camera, and begin the next tick."""
+        with self._lock:
+            return self._action()
+
+    def _action(self) -> EnvAction:
         pressed = self._held | self._tapped
         slots = [HOTBAR_KEYS.index(key) for key in HOTBAR_KEYS if key in pressed]
         if self._scroll and not slots:

@@ -162,6 +162,10 @@ def test_an_episode_is_scrubbed(watched):
     wait_until(lambda: pictures(driver)[-1]["views"][0]["step"] == 41)
     recording = next(r for r in find_recordings(folder) if r.path.name == "recorded")
     infos = list(recording.infos())
+    driver.set_window_size(400, 900)
+    needed = driver.execute_script("return document.documentElement.scrollWidth")
+    assert needed <= driver.execute_script("return window.innerWidth")
+    driver.set_window_size(1400, 900)
     assert pictures(driver)[-1]["views"][0]["info"] == json.loads(json.dumps(infos[41]))
     assert driver.get_log("browser") == []
 

@@ -93,6 +93,12 @@ def test_other_sites_and_names_are_refused(server, headers):
     assert get(server, "", **headers)[0] == 403
 
 
+def test_a_link_to_the_page_can_be_followed_from_anywhere(server):
+    followed = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Dest": "document"}
+    assert get(server, "", **followed)[0] == 200
+    assert get(server, "/", **followed)[0] == 403  # still not without the token
+
+
 @pytest.mark.parametrize("origin", ["http://attacker.example", "null", ""])
 def test_a_socket_of_another_origin_or_of_none_is_refused(server, origin):
     with pytest.raises(InvalidStatus) as refused:
