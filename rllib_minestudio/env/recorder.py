@@ -400,7 +400,7 @@ class RecorderOptions(RecordingForm):
 
     def with_observations(self) -> RecorderOptions:
         """Return these options with what the agent saw beside rendered frames: it is at hand."""
-        is_apart = self.source == POV and not self.is_minestudios
+        is_apart = self.source == POV and self.is_own
         return replace(self, beside=True) if is_apart else self
 
     def check_size(self, width: int, height: int) -> None:

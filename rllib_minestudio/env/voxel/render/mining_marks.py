@@ -158,11 +158,11 @@ class MiningMarks:
 
 @render_kernel
 def _draw_marks(
-    blocks: Shorts, light: Bytes, players: NDArray[np.void], mobs: NDArray[np.void],
-    mob_count: int, particles: NDArray[np.void], particle_count: int, targets: NDArray[np.void],
-    cracks: Floats, atlas: Words, faces: Ints, camera: Floats, eye: Doubles, across: Floats,
-    upward: Floats, columns_before: Ints, rows_before: Ints, samples: int, share: Floats,
-    touched: Ints, image: Bytes, depth: Floats,
+    image: Bytes, depth: Floats, blocks: Shorts, light: Bytes, players: NDArray[np.void],
+    mobs: NDArray[np.void], mob_count: int, particles: NDArray[np.void], particle_count: int,
+    targets: NDArray[np.void], cracks: Floats, atlas: Words, faces: Ints, camera: Floats,
+    eye: Doubles, across: Floats, upward: Floats, columns_before: Ints, rows_before: Ints,
+    samples: int, share: Floats, touched: Ints,
 ) -> None:  # fmt: skip
     """Draw cracks, outline and dust; see `MiningMarks`. One kernel, as each call costs 2 µs."""
     player, target = players[0], targets[0]
