@@ -126,7 +126,13 @@ SCENES = (
     Scene("item_name_fading", "the same, half gone", ("/give @p golden_apple 3",), ((36, {}),)),
     Scene(
         "inventory", "the figure looks at the cursor; a tool's name and what it does",
-        ("/give @p wooden_pickaxe", "/give @p oak_planks 12"), _OPEN, slot=36,
+        (
+            "/give @p wooden_pickaxe",
+            *(f"/give @p {stack}" for stack in ("iron_sword", "oak_log 7", "cobblestone 64",
+              "dirt 23", "apple 3", "stick 9", "crafting_table", "beef 5", "oak_planks 40",
+              "coal 12", "bow")),
+        ),
+        _OPEN, slot=36,
     ),
     Scene("inventory_above", "the figure looks up and to its left", (), _OPEN, slot=2),
     Scene(

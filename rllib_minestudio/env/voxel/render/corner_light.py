@@ -177,12 +177,18 @@ def is_bright(bright: int, light: Bytes, n: Ints) -> bool:
 
 @render_kernel
 def list_faces(n: Ints) -> int:
-    """List the different faces of a tile and return how many entries there are, a multiple of 8.
+    """List the different faces of a tile, and return the list's length, a multiple of `TILE`.
 
     Only equal keys next to each other are found, so a face may be listed twice. The last entries
     may be left over from another tile.
     """
-    count = 0
+    first, differs, count = n[KEY], int32(0), 0
+    for i in range(LANES):
+        differs |= n[KEY + i] ^ first
+        n[FACE_OF + i] = int32(0)
+    if differs == int32(0):  # as in many tiles near the eye
+        n[FACE_KEY] = first
+        return TILE
     for row in range(TILE):
         last, number = int32(-1), int32(0)
         for column in range(TILE):
@@ -197,7 +203,7 @@ def list_faces(n: Ints) -> int:
                     count += 1
             n[FACE_OF + i] = number
             last = key
-    return (count + 7) & ~7
+    return (count + TILE - 1) // TILE * TILE
 
 
 @render_kernel
@@ -242,11 +248,7 @@ def count_cubes(count: int, box: Shorts, n: Ints) -> None:
     for row in range(0, _NEIGHBOURS * LANES, LANES):
         for f in range(count):
             at = uint32(row + f)
-            n[AROUND + at] = int32(box[uint32(n[NEIGHBOUR + at])])
-    for row in range(0, _NEIGHBOURS * LANES, LANES):
-        for f in range(count):
-            at = uint32(row + f)
-            n[AROUND + at] = int32(1) if is_cube(n[AROUND + at]) else int32(0)
+            n[AROUND + at] = int32(1) if is_cube(box[uint32(n[NEIGHBOUR + at])]) else int32(0)
     for f in range(count):
         at = uint32(f)
         low_1, high_1 = n[AROUND + _LOW_1 + at], n[AROUND + _HIGH_1 + at]
