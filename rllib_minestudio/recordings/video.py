@@ -364,26 +364,28 @@ def _opened(source: Path | BytesIO) -> Iterator[av.container.InputContainer]:
 
 
 def _pictures(container: av.container.InputContainer, start: int) -> Iterator[av.VideoFrame]:
-    """Decode from frame `start` on, beginning with the key frame before it.
+    """Decode from frame `start` on, beginning with a key frame before it, if its number is known.
 
-    The index is in the order of decoding. A key frame that begins a closed group is shown after all
-    frames that are decoded before it, so that its number is the same in both orders.
+    Frames are numbered as they are shown, and the index lists the times of decoding. These are the
+    same ascending times, but for a delay: if frame 0 is shown when frame d is decoded, then frame n
+    is shown when frame n + d is decoded.
     """
     stream = container.streams.video[0]
     entries = stream.index_entries
-    frames = container.decode(stream)
-    first = 0
+
+    def decoded_at(time: int | None) -> int | None:
+        place = -1 if time is None else entries.search_timestamp(time, any_frame=True)
+        return place if place >= 0 and entries[place].timestamp == time else None
+
+    first, frames = 0, container.decode(stream)
     if 0 < start < len(entries):
         container.seek(entries[start].timestamp, stream=stream)
-        packets = container.demux(stream)
-        head = next(packets)
-        landed = (i for i in range(start, -1, -1) if entries[i].timestamp == head.dts)
-        first = next(landed, -1)
-        found = (frame for packet in chain([head], packets) for frame in packet.decode())
-        earliest = next(found, None)
-        if first >= 0 and earliest is not None and earliest.key_frame:
-            frames = chain([earliest], found)
-        else:  # an open group, whose frames cannot be numbered from here
+        earliest = next(frames, None)
+        delay = decoded_at(stream.start_time)
+        place = decoded_at(earliest.pts) if earliest is not None else None
+        if earliest and place is not None and delay is not None and place - delay <= start:
+            first, frames = place - delay, chain([earliest], frames)
+        else:
             container.seek(entries[0].timestamp, stream=stream)
             first, frames = 0, container.decode(stream)
     yield from islice(frames, start - first, None)

@@ -240,3 +240,19 @@ def test_prey_is_for_hunters(tmp_path, capsys):
     assert main([*words, "--out", str(tmp_path / "out")]) == 2
     assert "prey is for hunters only, not the agent 'toolmaker'" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("format", "place"),
+    [
+        ("episodes", "episode-00000"),
+        ("contractor", "episode-00000.jsonl"),
+        ("minestudio", "info_37919964-77a9-531f-bdb2-1c7276967e14.pkl"),
+        ("minestudio-dataset", "meta_info/episode-00000"),
+    ],
+)
+def test_what_is_recorded_in_its_format_is_not_recorded_again(order, tmp_path, format, place):
+    asked = replace(order, format=format)
+    assert missing(asked, tmp_path, 2) == [0, 1]
+    (tmp_path / "episodes" / place).mkdir(parents=True)
+    assert missing(asked, tmp_path, 2) == [1]

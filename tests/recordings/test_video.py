@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.recordings.video import VideoWriter
+from rllib_minestudio.recordings.video import VideoWriter, read_video
 
 
 def frames(count, height=36, width=64):
@@ -61,3 +61,23 @@ def test_frames_of_another_size_are_refused(tmp_path):
     with pytest.raises(InvalidOptionsError, match="got 32x36 after 64x36"):
         video.add(np.zeros((36, 32, 3), np.uint8))
     video.discard()
+
+
+@pytest.mark.parametrize("groups", ["closed", "open"])
+def test_a_frame_is_reached_from_the_key_frame_before_it_or_by_counting(tmp_path, groups):
+    path = tmp_path / "film.mp4"
+    parts = (
+        f"keyint=20:min-keyint=20:scenecut=0:bframes=3:b-adapt=0:open-gop={int(groups == 'open')}"
+    )
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libx264", rate=20, options={"x264-params": parts})
+        stream.width, stream.height, stream.pix_fmt = 64, 36, "yuv420p"
+        for i in range(100):
+            shown = np.roll(np.arange(64 * 36 * 3, dtype=np.uint8), 97 * i).reshape(36, 64, 3)
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(shown, format="rgb24")))
+        container.mux(stream.encode(None))
+    whole = list(read_video(path))
+    assert len(whole) == 100
+    for start in (1, 19, 20, 21, 39, 40, 60, 77, 99):
+        np.testing.assert_array_equal(list(read_video(path, start=start)), whole[start:])
+    np.testing.assert_array_equal(list(read_video(path, None, 33, 7)), whole[33::7])
