@@ -4,6 +4,7 @@
 can arrange in parallel lanes.
 """
 
+from rllib_minestudio.demonstrations.minestudio_windows import MineStudioWindows
 from rllib_minestudio.demonstrations.windows import (
     Stretch,
     Window,
@@ -19,6 +20,7 @@ from rllib_minestudio.demonstrations.windows import (
 from rllib_minestudio.recordings.episodes import contents, find_episodes, open_episode, survey
 
 __all__ = [
+    "MineStudioWindows",
     "Stretch",
     "Window",
     "WindowOptions",

@@ -63,10 +63,13 @@ class Warner:
         log.info("not this")
 
 
-def test_warnings_of_all_processes_are_printed_once_and_the_first_few_of_a_kind(told, capsys):
+def test_warnings_of_all_processes_are_printed_once_and_the_first_few_of_a_kind(
+    told, capsys, tmp_path
+):
     warner, shown = Warner.remote(), TrainingProgress({}, [])
     trial = SimpleNamespace(
         storage=SimpleNamespace(trial_dir_name=told),
+        path=tmp_path,
         status=Trial.RUNNING,
         trial_id="x",
         last_result={},

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from rllib_minestudio import MineStudioPPOConfig
 from rllib_minestudio.env import MineStudioEnv
+from rllib_minestudio.env.voxel import RULES
 from rllib_minestudio.errors import MineStudioError
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.evaluate import environment_identity
@@ -118,7 +119,9 @@ def test_the_same_worlds_under_other_rules_are_not_compared():
     config = MineStudioPPOConfig().environment(env_config={"obs_size": [64, 64]})
     now = environment_identity(config, EvaluationOptions())
     before = {name: value for name, value in now.items() if name not in ("rules", "digest")}
-    with pytest.raises(MineStudioError, match=r"rules have changed \(no revision and revision 2\)"):
+    with pytest.raises(
+        MineStudioError, match=rf"rules have changed \(no revision and revision {RULES}\)"
+    ):
         compare(summary([True], config=before), summary([True], config=now))
     own = environment_identity(config.environment(AttackOnRed), EvaluationOptions())
     assert "rules" not in own

@@ -331,8 +331,8 @@ def test_all_problems_are_told_at_once(make_config):
     "files, message",
     [
         ([], "holds no files"),
-        (["a.mp4", "a.jsonl", "b.jsonl"], r"2 \.jsonl, 1 \.mp4, perhaps contractor recordings"),
-        (["part-1/data.mdb", "part-1/lock.mdb"], r"2 \.mdb, perhaps an LMDB dataset"),
+        (["a.mp4", "a.jsonl", "b.jsonl"], r"2 \.jsonl, 1 \.mp4\).*2 recordings cannot be read"),
+        (["part-1/data.mdb", "part-1/lock.mdb"], r"2 \.mdb\)"),
         (["README"], "1 other"),
     ],
 )
