@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -23,12 +24,18 @@ from rllib_minestudio.errors import RecordingError
 from rllib_minestudio.foundation.console import counted
 from rllib_minestudio.recordings.contractor import LINES, ContractorRecording
 from rllib_minestudio.recordings.minestudio_dataset import (
+    ACTION,
     DATA_FILE,
     DatasetRecording,
     dataset_at,
     is_dataset,
 )
-from rllib_minestudio.recordings.minestudio_reader import PREFIX, SUFFIX, MineStudioRecording
+from rllib_minestudio.recordings.minestudio_reader import (
+    PICTURES,
+    PREFIX,
+    SUFFIX,
+    MineStudioRecording,
+)
 from rllib_minestudio.recordings.reader import Recording, find_recordings
 from rllib_minestudio.recordings.video import FRAMES_PER_SECOND, Frame
 
@@ -99,21 +106,22 @@ def find_episodes(folder: str | Path, broken: dict[str, str] | None = None) -> l
     Raises:
         RecordingError: There is no such folder, or one of our own recordings cannot be opened.
     """
-    folder = Path(folder)
     found = [recording.path for recording in find_recordings(folder)]
-    visible = [
-        path
-        for path in sorted(folder.rglob("*"))
-        if not any(part.startswith(".") for part in path.relative_to(folder).parts)
-    ]
-    found += [path for path in visible if path.match(f"{PREFIX}*{SUFFIX}")]
-    found += [path for path in visible if path.suffix == LINES]
-    for place in (folder, *visible):
-        if place.is_dir() and is_dataset(place):
-            dataset = dataset_at(place.resolve())
-            found += map(dataset.path_of, dataset.episodes)
-            if broken is not None:
-                broken |= dataset.broken
+    theirs, people, datasets = [], [], []
+    for root, folders, files in os.walk(folder):
+        # Of folders of pictures, of which there may be millions, nothing is needed.
+        folders[:] = [name for name in folders if not name.startswith((".", PICTURES))]
+        place = Path(root)
+        theirs += [place / n for n in files if n.startswith(PREFIX) and n.endswith(SUFFIX)]
+        people += [place / n for n in files if n.endswith(LINES) and not n.startswith(".")]
+        if ACTION in folders and is_dataset(place):
+            datasets.append(place)
+    found += sorted(theirs) + sorted(people)
+    for place in sorted(datasets):
+        dataset = dataset_at(place.resolve(), anew=True)
+        found += map(dataset.path_of, dataset.episodes)
+        if broken is not None:
+            broken |= dataset.broken
     return found
 
 

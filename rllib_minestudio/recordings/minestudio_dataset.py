@@ -18,7 +18,7 @@ import io
 import pickle
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar, NamedTuple
@@ -220,10 +220,19 @@ class MineStudioDataset:
         return RecordingError(f"The episode {episode!r} in {str(file)!r} is damaged: {reason}.")
 
 
-@lru_cache(maxsize=32)
-def dataset_at(folder: Path) -> MineStudioDataset:
-    """Return the index of a dataset, which is read once per process."""
-    return MineStudioDataset(folder)
+_known: dict[Path, MineStudioDataset] = {}
+
+
+def dataset_at(folder: Path, anew: bool = False) -> MineStudioDataset:
+    """Return the index of a dataset.
+
+    Args:
+        folder: Its folder.
+        anew: Read it again, as it may have changed, rather than what this process knows already.
+    """
+    if anew or folder not in _known:
+        _known[folder] = MineStudioDataset(folder)
+    return _known[folder]
 
 
 def _unpickled(value: bytes) -> Any:

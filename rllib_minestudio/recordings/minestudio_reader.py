@@ -31,7 +31,7 @@ from rllib_minestudio.foundation.buttons import KEYS
 from rllib_minestudio.foundation.pickles import PlainUnpickler, load_plain
 from rllib_minestudio.recordings.video import Frame, read_pictures, read_video
 
-PREFIX, SUFFIX = "action_", ".pkl"
+PREFIX, SUFFIX, PICTURES = "action_", ".pkl", "images_"
 
 _MALFORMED = (AttributeError, LookupError, OverflowError, TypeError, ValueError)
 """Exceptions that a malformed action makes Python and NumPy raise."""
@@ -61,7 +61,7 @@ class MineStudioRecording:
         self.path = Path(path)
         episode = self.path.stem.removeprefix(PREFIX)
         self._video = self.path.with_name(f"video_{episode}.mp4")
-        self._pictures = self.path.with_name(f"images_{episode}")
+        self._pictures = self.path.with_name(f"{PICTURES}{episode}")
         if not self._video.is_file() and not self._pictures.is_dir():
             raise RecordingError(
                 f"{str(self.path)!r} has neither {self._video.name} nor {self._pictures.name} "

@@ -128,7 +128,6 @@ def damaged(folder, change):
     """A copy of the dataset, of which `change` gets the databases."""
     shutil.copytree(MADE, folder)
     change({path.parts[-3]: path for path in folder.glob("*/*/data.mdb")})
-    dataset_at.cache_clear()
     return folder
 
 
@@ -182,7 +181,6 @@ def test_no_flipped_byte_does_more_than_to_spoil_an_episode(tmp_path):
         places = rng.integers(len(data), size=2)
         data[places] = rng.integers(256, size=2)
         (folder / kind / "part-1" / "data.mdb").write_bytes(data.tobytes())
-        dataset_at.cache_clear()
         try:
             for path in find_episodes(folder):
                 action_tokens(open_episode(path))
@@ -191,7 +189,6 @@ def test_no_flipped_byte_does_more_than_to_spoil_an_episode(tmp_path):
             ends["read"] += 1
         except MineStudioError:
             ends["refused"] += 1
-    dataset_at.cache_clear()
     assert min(ends.values()) > 5, ends
 
 
