@@ -155,6 +155,14 @@ def _cover(
     """The drawn pixels (left, right, upper, lower; ends excluded) around a square at (x, y, 0)."""
     columns, rows = rays.columns_before, rays.rows_before
     width, height = len(columns) - 1, len(rows) - 1
+    ahead = x * camera[FORWARD] + y * camera[FORWARD + 1]
+    # Angles from the middle to a corner, of the window and of the square, by their tangents.
+    wide, tall = camera[STEP_X] * width * HALF, camera[STEP_Y] * height * HALF
+    window, square = np.sqrt(wide * wide + tall * tall), half * float32(math.sqrt(2))
+    if ahead * ahead * (ONE + window * window) * (ONE + square * square) < (
+        max(ONE - window * square, ZERO) ** 2
+    ) or (ahead < ZERO and window * square < ONE):
+        return 0, 0, 0, 0
     left, right, upper, lower = float32(width), ZERO, float32(height), ZERO
     nearest, farthest = ONE, -ONE
     for corner in range(4):

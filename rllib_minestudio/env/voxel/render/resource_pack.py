@@ -43,7 +43,7 @@ LARGEST_RATIO = 100
 """Unpacked over packed bytes in a zip; PNGs are already compressed."""
 MOST_PIXELS = 2048 * 2048
 """Pixels of a PNG."""
-MOST_PIXELS_IN_ALL = 8 * MOST_PIXELS
+MOST_PIXELS_IN_ALL = 7 * MOST_PIXELS
 """Pixels of all PNGs that are read; a pack with 64 texels per block has 14 million."""
 LONGEST_SIDE = 8192
 """Pixels; this is long because an animation is a column of frames."""
