@@ -168,7 +168,8 @@ class Game:
             resolve(state, events[index])
         if players["hits_block"][0]:
             state.particles.hit(blocks, state.target)
-        falling.notice(state)
+        if state.world.unsupported:
+            falling.notice(state)
         for kind, places in state.block_ticks.advance(state.world):
             BLOCK_TICKS[kind](state, places)
         if state.falling.count:
