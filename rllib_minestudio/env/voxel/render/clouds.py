@@ -74,10 +74,7 @@ _FLOATS = 18 * LANES
     GOES_ON,  # whether the ray goes further
     RED, GREEN, BLUE,  # what it adds to its pixel, in units of 1 / `WHOLE`
 ) = [LANES * row for row in range(9)]  # fmt: skip
-CELL_LAST = GOES_ON  # where a ray from afar leaves the layer
 _INTS = 9 * LANES
-STEEP = np.float32(0.32)
-"""Sine of the angle below which rays cross more than a cell's length within the layer."""
 WHOLE_BITS = 16
 WHOLE = np.float32(1 << WHOLE_BITS)
 KEPT = round((1 - float(ALPHA)) * (1 << WHOLE_BITS))
@@ -164,46 +161,6 @@ def _enter_layer(camera: Floats, x0: float, z0: float, sy: float, s: Floats, n: 
         n[CELL_ONE + i] = _index(x, z) if enters else int32(0)
         entered |= int32(1) if enters else int32(0)
     return entered != int32(0)
-
-
-@render_kernel
-def _enter_from_afar(camera: Floats, x0: float, z0: float, sy: float, s: Floats, n: Ints) -> bool:
-    """Find the cells that rays from far below cross, and return whether three hold them all.
-
-    That is so unless a ray crosses two borders of the same direction. `SHADE` then tells which rays
-    cross the layer; which face they meet does not matter, as nothing but fog is seen of it.
-    """
-    y, per = camera[EYE_Y], ONE / float32(CELL)
-    r0, r1, r2 = camera[RIGHT], camera[RIGHT + 1], camera[RIGHT + 2]
-    f0 = camera[FORWARD] + sy * camera[UP]
-    f1 = camera[FORWARD + 1] + sy * camera[UP + 1]
-    f2 = camera[FORWARD + 2] + sy * camera[UP + 2]
-    longest = ZERO
-    for i in range(LANES):
-        sx = s[RAY_X + i]
-        dx, dy, dz = (f0 + sx * r0) * per, max(f1 + sx * r1, SMALLEST_SLOPE), (f2 + sx * r2) * per
-        inverse = ONE / dy
-        t, end = min((BOTTOM - y) * inverse, FARTHEST), min((TOP - y) * inverse, FARTHEST)
-        x, z, x2, z2 = x0 + dx * t, z0 + dz * t, x0 + dx * end, z0 + dz * end
-        longest = max(longest, (end - t) * max(abs(dx), abs(dz)))
-        cell_x, cell_z = float32(int32(x)), float32(int32(z))
-        to_x = (cell_x + ONE - x) if dx > ZERO else (x - cell_x)
-        to_z = (cell_z + ONE - z) if dz > ZERO else (z - cell_z)
-        is_x = to_x * abs(dz) < to_z * abs(dx)
-        n[CELL_ONE + i] = _index(x, z)
-        n[CELL_TWO + i] = _index(x2, z) if is_x else _index(x, z2)
-        n[CELL_LAST + i] = _index(x2, z2)
-        s[SHADE + i] = ONE if s[KNOWN + i] >= SKY_DEPTH else ZERO
-        s[T_NOW + i] = ZERO
-    return longest < ONE
-
-
-@render_kernel
-def _meet_any(s: Floats, n: Ints) -> None:
-    """Leave only the rays that cross the layer through a box."""
-    for i in range(LANES):
-        boxes, shade = n[BOX + i] | n[BOX_ONE + i] | n[BOX_TWO + i], s[SHADE + i]
-        s[SHADE + i] = shade if boxes != int32(0) else ZERO
 
 
 @render_kernel
@@ -370,24 +327,17 @@ def render_clouds(
                 s[RAY_X + i] = across[uint32(first + i)]
             for i in range(lanes, LANES):
                 s[KNOWN + i] = ZERO
-            if is_far and highest > STEEP and _enter_from_afar(camera, x0, z0, sy, s, n):
-                for i in range(LANES):
-                    n[BOX + i] = cells[uint32(n[CELL_ONE + i])]
-                    n[BOX_ONE + i] = cells[uint32(n[CELL_TWO + i])]
-                    n[BOX_TWO + i] = cells[uint32(n[CELL_LAST + i])]
-                _meet_any(s, n)
-            elif _enter_layer(camera, x0, z0, sy, s, n):
-                for i in range(LANES):
-                    n[BOX + i] = cells[uint32(n[CELL_ONE + i])]
-                going = _meet_first(s, n)
-                while going:
-                    _cross_borders(x0, z0, s, n)
-                    for i in range(LANES):
-                        n[BOX_ONE + i] = cells[uint32(n[CELL_ONE + i])]
-                        n[BOX_TWO + i] = cells[uint32(n[CELL_TWO + i])]
-                    going = _meet_sides(s, n)
-            else:
+            if not _enter_layer(camera, x0, z0, sy, s, n):
                 continue
+            for i in range(LANES):
+                n[BOX + i] = cells[uint32(n[CELL_ONE + i])]
+            going = _meet_first(s, n)
+            while going:
+                _cross_borders(x0, z0, s, n)
+                for i in range(LANES):
+                    n[BOX_ONE + i] = cells[uint32(n[CELL_ONE + i])]
+                    n[BOX_TWO + i] = cells[uint32(n[CELL_TWO + i])]
+                going = _meet_sides(s, n)
             if is_far:
                 _fill_with_fog(camera, n)
             else:
