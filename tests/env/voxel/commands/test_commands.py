@@ -140,9 +140,10 @@ def test_time_weather_and_rules(engine):
     engine.execute("/gamerule doDaylightCycle false")
     assert engine.execute("/time set noon").message == "Set the time to 6000"
     assert engine.execute("/time add 100").message == "Set the time to 6100"
+    before = state(engine).game_time
     ticks(engine, 5)
     assert engine.execute("/time query daytime").message == "The time is 6100"
-    assert engine.execute("/time query gametime").message == "The time is 5"
+    assert engine.execute("/time query gametime").message == f"The time is {before + 5}"
     engine.execute("/time add 2d")
     assert engine.execute("/time query daytime").message == "The time is 6100"
     assert engine.execute("/time query day").message == "The time is 2"
