@@ -68,7 +68,7 @@ def warmup(progress: Callable[[str], None] | None = None) -> None:
 
 
 def _compile(tell: Callable[[str], None]) -> None:
-    tell("Compiling the game engine, once for this machine (about 20 s on one core) ...")
+    tell("Compiling the game engine, once for this machine (a minute or two on one core) ...")
     start = time.monotonic()
     package = str(Path(__file__).parents[3])
     search = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
