@@ -234,7 +234,10 @@ def split(folder: str | list[str], fraction: float, seed: int) -> Split:
 
     def rank(path: Path) -> int:
         root = next(root for root in roots if path.is_relative_to(root))
-        return _number(f"{seed} {path.relative_to(root).with_suffix('')}")
+        below = path.relative_to(root)
+        # A folder may itself be the episode.
+        name = below.with_suffix("") if below.name else Path(path.name)
+        return _number(f"{seed} {name}")
 
     chosen = set(sorted(lengths, key=rank)[:held_out])
     training, validation = (

@@ -15,6 +15,7 @@ from rllib_minestudio.checkpoints.record import read_record
 from rllib_minestudio.cli.main import BAD_INPUT, main
 from rllib_minestudio.evaluation.during_training import FOLDER
 from rllib_minestudio.evaluation.summary import Summary
+from rllib_minestudio.recordings.layout import BESIDE_FILE, VIDEO_FILE
 from tests.cli.tiny import TINY
 from tests.experiments.outputs.event_files import read_events
 from tests.processes import run_rllib
@@ -85,7 +86,7 @@ def test_a_grid_of_two_learning_rates_ends_in_a_table_and_goes_on(folder):
         for iteration in (1, 2, 3):  # also those before the run was resumed
             one = evaluations / f"iteration_{iteration:06}"
             assert len(Summary.load(one).episodes) == 1
-            assert len(list(one.rglob("*.mp4"))) == 1
+            assert sorted(file.name for file in one.rglob("*.mp4")) == [BESIDE_FILE, VIDEO_FILE]
 
 
 @pytest.mark.slow

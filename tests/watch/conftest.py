@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pytest
 import yaml
 
+from rllib_minestudio.env.voxel import kernel_cache
 from rllib_minestudio.watch.catalogue import Catalogue
 from rllib_minestudio.watch.request import WatchRequest
 from rllib_minestudio.watch.server import WatchServer
@@ -61,6 +62,12 @@ def wait_until(holds, seconds=30.0):
 def entry(catalogue, kind, title=""):
     """The key of the first entry of a kind whose title holds a text."""
     return next(e["key"] for e in catalogue.entries() if e["kind"] == kind and title in e["title"])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled():
+    """The engine's kernels, which take longer than a page waits for a picture."""
+    kernel_cache.warmup()
 
 
 @pytest.fixture

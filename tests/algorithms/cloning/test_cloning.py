@@ -76,6 +76,8 @@ def test_episodes_are_held_out_whole_and_by_the_seed(demonstrations):
     assert split(str(demonstrations), 0.2, seed=1)[:2] != (training, validation)
     with pytest.raises(RecordingError, match="none to learn from"):
         split(str(next(iter(training))), 0.5, seed=0)
+    alone = next(iter(training))
+    assert list(split(str(alone), 0.0, seed=0).training) == [alone]
 
 
 def test_the_same_names_are_held_out_wherever_the_folder_is(demonstrations, tmp_path):
