@@ -25,7 +25,7 @@ from rllib_minestudio.checkpoints.lookup import (
     trial_of,
 )
 from rllib_minestudio.checkpoints.record import RECORD_FILE
-from rllib_minestudio.errors import InvalidOptionsError, MineStudioError, WatchError
+from rllib_minestudio.errors import CheckpointFormatError, InvalidOptionsError, WatchError
 from rllib_minestudio.experiments.experiment_file import load_experiments, packaged_example
 from rllib_minestudio.experiments.play_task import PlayRequest
 from rllib_minestudio.experiments.played_policy import (
@@ -229,12 +229,13 @@ class Catalogue:
             yield Entry("live", "Newest checkpoint", "follows the run", group, group, newest)
             yield self._play("Play its task yourself", group, newest)
             for path in reversed(paths[-MOST_ENTRIES:]):
+                player = partial(CheckpointPlayer, path, self._request, follows=False)
                 try:
                     found = read_checkpoint(path)
-                except MineStudioError:
+                except CheckpointFormatError:  # whoever opens it is told which
+                    yield Entry("live", path.name, "of another format", group, str(path), player)
                     continue
                 if found is not None:
-                    player = partial(CheckpointPlayer, path, self._request, follows=False)
                     title = f"Iteration {found.record.iteration}"
                     yield Entry("live", title, saved(found), group, str(path), player)
 

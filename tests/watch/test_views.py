@@ -5,12 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rllib_minestudio.checkpoints.record import RECORD_FILE
 from rllib_minestudio.demonstrations import WindowOptions, windows
 from rllib_minestudio.env.actions import ActionMapper
-from rllib_minestudio.errors import RecordingError, WatchError
+from rllib_minestudio.errors import CheckpointFormatError, RecordingError, WatchError
 from rllib_minestudio.recordings import Recording, find_recordings
+from rllib_minestudio.watch.catalogue import Catalogue
 from rllib_minestudio.watch.episode import EpisodeView
 from rllib_minestudio.watch.protocol import HandDocument
+from rllib_minestudio.watch.request import WatchRequest
 from rllib_minestudio.watch.views import Hand, likeliest
 from tests.watch.conftest import STEPS, entry
 
@@ -128,6 +131,17 @@ def test_one_person_plays_one_game(catalogue):
         catalogue.open([key, key], Hand())
     with pytest.raises(WatchError, match="no such entry"):
         catalogue.open(["../../etc/passwd"], Hand())
+
+
+def test_a_checkpoint_of_another_format_is_listed_and_says_which_when_it_is_opened(tmp_path):
+    folder = tmp_path / "trial" / "checkpoint_000001"
+    folder.mkdir(parents=True)
+    (folder / RECORD_FILE).write_text("format: 0\n")
+    found = Catalogue(WatchRequest(source=str(tmp_path), out=str(tmp_path / "played")))
+    (listed,) = (one for one in found.entries() if one["title"] == folder.name)
+    assert listed["detail"] == "of another format"
+    with pytest.raises(CheckpointFormatError, match="of format 0"):
+        found.open([listed["key"]], Hand())
 
 
 def test_two_who_are_compared_meet_in_the_same_world(catalogue):
