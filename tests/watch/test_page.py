@@ -38,6 +38,10 @@ window.told = [];
 document.addEventListener("picture", event => window.told.push(event.detail));
 """
 
+CURVE_WIDTH = """
+return document.querySelector("article .curve")?.getBoundingClientRect().width;
+"""
+
 LOG_MOUSE = """
 window.moved = [0, 0];
 document.addEventListener("mousemove", event => {
@@ -53,13 +57,23 @@ def pictures(driver):
     return driver.execute_script("return window.told")
 
 
+CHOOSE = """
+const [at, title] = arguments, select = document.getElementById(at);
+const option = [...select.options].find(one => one.textContent.includes(title));
+if (option === undefined) return null;
+select.value = option.value;
+select.dispatchEvent(new Event("change", {bubbles: true}));
+return option.textContent;
+"""
+
+
 def choose(driver, title, at="first"):
-    """Choose what is viewed, and wait until it is there."""
+    """Choose what is viewed, and wait until it is there.
+
+    In one script: the list may be drawn anew between two commands of the driver.
+    """
     driver.execute_script(LOG_PICTURES)
-    wait_until(lambda: driver.find_elements("css selector", f"#{at} option"))
-    select = Select(driver.find_element("id", at))
-    text = next(option.text for option in select.options if title in option.text)
-    select.select_by_visible_text(text)
+    text = wait_until(lambda: driver.execute_script(CHOOSE, at, title)).strip()
     count = 1 + (at == "second")
     return wait_until(
         lambda: (
@@ -218,8 +232,7 @@ def test_a_run_is_watched_while_it_trains(tmp_path):
             try:
                 told = choose(driver, "Newest checkpoint")
                 first = told["views"][0]["agent"]
-                curve = wait_until(lambda: driver.find_elements("css selector", "article .curve"))
-                assert curve[0].is_displayed()
+                wait_until(lambda: driver.execute_script(CURVE_WIDTH))
                 Select(driver.find_element("id", "speed")).select_by_value("4")
                 wait_until(lambda: pictures(driver)[-1]["views"][0]["agent"] != first)
                 assert driver.get_log("browser") == []
