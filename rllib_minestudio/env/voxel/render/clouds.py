@@ -56,6 +56,11 @@ FAINTEST = 26
 FARTHEST = np.float32(5000)
 """Depth that is beyond all cells, so that cells' numbers stay small."""
 
+REACH = 2
+"""Cells in each direction of which `boxes_around` tells whether they hold a box."""
+_SIDE = 2 * REACH + 1
+_MIDDLE = _SIDE * REACH + REACH
+
 LANES = 64
 """Rays that advance in lockstep, side by side in a row of the frame."""
 (
@@ -90,6 +95,7 @@ class Clouds:
         rgb = picture[..., 0] | picture[..., 1] << 8 | picture[..., 2] << 16
         cells = np.where(picture[..., 3] >= FAINTEST, rgb | 1 << 24, 0)
         self._cells = np.ascontiguousarray(cells.reshape(-1), np.int32)
+        self._around = boxes_around(cells != 0)
         self._scratch = np.zeros(_FLOATS, np.float32), np.zeros(_INTS, np.int32)
 
     def draw(
@@ -114,7 +120,25 @@ class Clouds:
         # In cells, and so far from 0 that truncation is floor.
         x = (eye.item(0) + DRIFT * ticks) / CELL % CELLS + CELLS
         z = (eye.item(2) + SHIFT_Z) / CELL % CELLS + CELLS
-        render_clouds(camera.vector, *rays, self._cells, x, z, drawn, depth, *self._scratch)
+        cells = self._cells, self._around
+        render_clouds(camera.vector, *rays, *cells, x, z, drawn, depth, *self._scratch)
+
+
+def boxes_around(boxes: NDArray[np.bool_]) -> Ints:
+    """Which cells around each cell hold a box, as bits.
+
+    Args:
+        boxes: bool (CELLS, CELLS), whether a cell holds a box, row by row southwards.
+
+    Returns:
+        int32 (CELLS * CELLS,). The cell `x` further east and `z` further south, both from -`REACH`
+        to `REACH`, has the bit `x + _SIDE * z` beyond the middle one, `_MIDDLE`.
+    """
+    words = np.zeros(boxes.shape, np.int32)
+    for z in range(-REACH, REACH + 1):
+        for x in range(-REACH, REACH + 1):
+            words |= np.roll(boxes, (-z, -x), (0, 1)).astype(np.int32) << _MIDDLE + x + _SIDE * z
+    return words.reshape(-1)
 
 
 @render_kernel
@@ -262,14 +286,97 @@ def _colour_faces(camera: Floats, s: Floats, n: Ints) -> None:
         n[BLUE + i] = int32(((b + (fb - b) * fog) * ALPHA + HALF) * WHOLE)
 
 
+# ------------------------------------------------------------------------- clouds beyond the view
+# Seen from the ground, clouds are so far away that nothing is seen of them but fog. Then it only
+# counts whether a ray meets a box at all, and a ray that rises crosses few cells within the layer.
+
+FROM_X, FROM_Z = PLACE_X, PLACE_Z
+"""Where in its first cell the ray enters the layer, 0 to 1."""
+RUN_X, RUN_Z = T_X, T_Z
+"""Cells that it passes within the layer."""
+LEFT_X, LEFT_Z = T_ONE, T_TWO
+"""Cells that are drawn beyond the first one, in the direction of the ray."""
+MISSES, SHORT, LONG = np.int32(0), np.int32(1), np.int32(2)
+"""Whether any ray of a group meets the layer, and whether one passes more than `REACH` cells."""
+
+
 @render_kernel
-def _fill_with_fog(camera: Floats, n: Ints) -> None:
-    """Do as `_colour_faces` where nothing is seen of faces but fog."""
-    r = int32((camera[FOG_RGB] * ALPHA + HALF) * WHOLE)
-    g = int32((camera[FOG_RGB + 1] * ALPHA + HALF) * WHOLE)
-    b = int32((camera[FOG_RGB + 2] * ALPHA + HALF) * WHOLE)
+def _enter_from_below(camera: Floats, x0: float, z0: float, sy: float, s: Floats, n: Ints) -> int:
+    """Find where the rays that see the sky enter the layer, and how far they pass within it."""
+    to_bottom, to_top = BOTTOM - camera[EYE_Y], TOP - camera[EYE_Y]
+    r0, r1, r2 = camera[RIGHT], camera[RIGHT + 1], camera[RIGHT + 2]
+    f0 = camera[FORWARD] + sy * camera[UP]
+    f1 = camera[FORWARD + 1] + sy * camera[UP + 1]
+    f2 = camera[FORWARD + 2] + sy * camera[UP + 2]
+    low_x, high_x = np.floor(x0) + FIRST, np.floor(x0) + LAST
+    low_z, high_z = np.floor(z0) + FIRST, np.floor(z0) + LAST
+    per, met = ONE / float32(CELL), MISSES
     for i in range(LANES):
-        n[RED + i], n[GREEN + i], n[BLUE + i] = r, g, b
+        sx = s[RAY_X + i]
+        per_rise = per / max(f1 + sx * r1, SMALLEST_SLOPE)
+        dx, dz = (f0 + sx * r0) * per_rise, (f2 + sx * r2) * per_rise
+        x, z = x0 + dx * to_bottom, z0 + dz * to_bottom
+        inside = min(min(x - low_x, high_x + ONE - x), min(z - low_z, high_z + ONE - z)) > ZERO
+        enters = inside & (s[KNOWN + i] == SKY_DEPTH)
+        x, z = (x if enters else x0), (z if enters else z0)
+        cell_x, cell_z = float32(int32(x)), float32(int32(z))
+        run_x = _away_from_zero(dx * (to_top - to_bottom))
+        run_z = _away_from_zero(dz * (to_top - to_bottom))
+        s[FROM_X + i], s[FROM_Z + i] = x - cell_x, z - cell_z
+        s[RUN_X + i], s[RUN_Z + i] = run_x, run_z
+        s[LEFT_X + i] = high_x - cell_x if run_x > ZERO else cell_x - low_x
+        s[LEFT_Z + i] = high_z - cell_z if run_z > ZERO else cell_z - low_z
+        n[CELL_ONE + i] = _index(x, z)
+        n[GOES_ON + i] = int32(1) if enters else int32(0)
+        is_long = max(abs(run_x), abs(run_z)) >= float32(REACH)
+        met = max(met, (LONG if is_long else SHORT) if enters else MISSES)
+    return met
+
+
+@render_kernel
+def _find_boxes(s: Floats, n: Ints) -> None:
+    """Write whether each ray meets a box, given those around the cell in which it enters."""
+    for i in range(LANES):
+        run_x, run_z, boxes = s[RUN_X + i], s[RUN_Z + i], n[BOX + i]
+        per_x, per_z = ONE / abs(run_x), ONE / abs(run_z)
+        # Where, of the way through the layer, the ray crosses the next border of either kind.
+        next_x = (ONE - s[FROM_X + i] if run_x > ZERO else s[FROM_X + i]) * per_x
+        next_z = (ONE - s[FROM_Z + i] if run_z > ZERO else s[FROM_Z + i]) * per_z
+        step_x = int32(1) if run_x > ZERO else int32(-1)
+        step_z = int32(_SIDE) if run_z > ZERO else int32(-_SIDE)
+        left_x, left_z = s[LEFT_X + i], s[LEFT_Z + i]
+        bit = int32(_MIDDLE)
+        met = int32(boxes >> bit)
+        for _ in range(2 * REACH):
+            is_x = next_x < next_z
+            crosses = min(next_x, next_z) < ONE
+            next_x, next_z = next_x + (per_x if is_x else ZERO), next_z + (ZERO if is_x else per_z)
+            left_x, left_z = left_x - (ONE if is_x else ZERO), left_z - (ZERO if is_x else ONE)
+            bit = int32(bit + (step_x if is_x else step_z))
+            is_drawn = crosses & (min(left_x, left_z) >= ZERO)
+            met |= int32(boxes >> (bit & int32(31))) if is_drawn else int32(0)
+        n[GOES_ON + i] &= met
+
+
+@render_kernel
+def _veil(camera: Floats, lanes: int, start: int, n: Ints, frame: Bytes) -> None:
+    """Blend the fog's colour into the pixels whose rays meet a box."""
+    fog = camera[FOG_RGB], camera[FOG_RGB + 1], camera[FOG_RGB + 2]
+    added = (
+        uint32((fog[0] * ALPHA + HALF) * WHOLE),
+        uint32((fog[1] * ALPHA + HALF) * WHOLE),
+        uint32((fog[2] * ALPHA + HALF) * WHOLE),
+    )
+    for i in range(lanes):
+        if n[GOES_ON + i]:
+            at = uint32(start + i) * uint32(3)
+            for channel in range(3):
+                p = uint32(at + uint32(channel))
+                kept = uint32(frame[p]) * uint32(KEPT)
+                frame[p] = uint8(uint32(kept + added[channel]) >> uint32(WHOLE_BITS))
+
+
+# ------------------------------------------------------------------------------------ a whole frame
 
 
 @render_kernel
@@ -283,7 +390,8 @@ def _highest_slope(camera: Floats, left: float, right: float, sy: float) -> floa
 @render_kernel
 def render_clouds(
     camera: Floats, across: Floats, upward: Floats, columns_before: Ints, rows_before: Ints,
-    cells: Ints, eye_x: float, eye_z: float, frame: Bytes, depth: Floats, s: Floats, n: Ints,
+    cells: Ints, around: Ints, eye_x: float, eye_z: float, frame: Bytes, depth: Floats,
+    s: Floats, n: Ints,
 ) -> None:  # fmt: skip
     """Blend the clouds into a frame.
 
@@ -294,6 +402,7 @@ def render_clouds(
         columns_before: See `hand.PixelRays`.
         rows_before: See `hand.PixelRays`.
         cells: int32 (CELLS * CELLS,), RGB and a bit for a box, 0 for none, row by row southwards.
+        around: int32 (CELLS * CELLS,), see `boxes_around`.
         eye_x: Place of the eye in the picture, in cells, from `CELLS` to twice that.
         eye_z: The same, along z.
         frame: uint8 (h * w * 3,), drawn into.
@@ -327,7 +436,13 @@ def render_clouds(
                 s[RAY_X + i] = across[uint32(first + i)]
             for i in range(lanes, LANES):
                 s[KNOWN + i] = ZERO
-            if not _enter_layer(camera, x0, z0, sy, s, n):
+            passes = _enter_from_below(camera, x0, z0, sy, s, n) if is_far else LONG
+            if passes == SHORT:
+                for i in range(LANES):
+                    n[BOX + i] = around[uint32(n[CELL_ONE + i])]
+                _find_boxes(s, n)
+                _veil(camera, lanes, start, n, frame)
+            if passes != LONG or not _enter_layer(camera, x0, z0, sy, s, n):
                 continue
             for i in range(LANES):
                 n[BOX + i] = cells[uint32(n[CELL_ONE + i])]
@@ -338,10 +453,7 @@ def render_clouds(
                     n[BOX_ONE + i] = cells[uint32(n[CELL_ONE + i])]
                     n[BOX_TWO + i] = cells[uint32(n[CELL_TWO + i])]
                 going = _meet_sides(s, n)
-            if is_far:
-                _fill_with_fog(camera, n)
-            else:
-                _colour_faces(camera, s, n)
+            _colour_faces(camera, s, n)
             for i in range(lanes):
                 if s[SHADE + i] > ZERO and s[T_NOW + i] < s[KNOWN + i]:
                     at = uint32(start + i) * uint32(3)
