@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 from selenium import webdriver
+from selenium.webdriver.support.ui import WebDriverWait
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
@@ -32,4 +33,8 @@ def open_page(page):
     driver = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
     driver.set_script_timeout(60)
     driver.get(page if isinstance(page, str) else page.as_uri())
+    # On a busy machine, `get` has returned while the page was still being read.
+    WebDriverWait(driver, 60).until(
+        lambda driver: driver.execute_script("return document.readyState") == "complete"
+    )
     return driver

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import pytest
 from ray.tune.utils import flatten_dict
+
+from rllib_minestudio.algorithms.learner.gradient_step import Peers
+from rllib_minestudio.algorithms.learner.training_pass import IterationMetrics
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "metrics.md"
 
@@ -89,3 +93,24 @@ def test_an_iteration_trained_on_the_buffer_alone_counts_no_steps(local_ray, mak
         assert counts["num_episodes"] == episodes
         assert result["learners"]["__all_modules__"]["num_env_steps_trained"] == rollout / 2
     assert results[-1]["env_runners"]["num_env_steps_sampled_lifetime"] == 2 * rollout
+
+
+def test_staleness_is_counted_in_shares_and_the_last_bucket_holds_the_rest():
+    metrics = IterationMetrics(Peers(1))
+    metrics.add_staleness([])
+    assert metrics.scalars == {}
+    metrics.add_staleness([0, 0, 3, 20])
+    shares = {0: 0.5, 3: 0.25, 8: 0.25}
+    assert metrics.scalars == {
+        "staleness_mean": 5.75,
+        "staleness_max": 20,
+        **{f"staleness_histogram/{i}": shares.get(i, 0.0) for i in range(9)},
+    }
+
+
+def test_stages_are_timed_in_seconds_and_added_up():
+    metrics = IterationMetrics(Peers(1))
+    for _ in range(2):
+        with metrics.timed("loss"):
+            time.sleep(0.01)
+    assert 0.02 <= metrics.seconds["loss"] < 5

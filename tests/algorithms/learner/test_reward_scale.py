@@ -117,6 +117,14 @@ def test_the_scale_is_that_of_the_rewards_there_are(usual):
             assert judged(scale, usual, usual, factor * EXTREME * usual).extreme == extreme
 
 
+def test_what_is_clipped_keeps_its_sign():
+    scale = RewardScale(2.0, Peers(1))
+    for _ in range(30):
+        judged(scale, 1.0, -1.0)
+    reward = judged(scale, 50.0, -50.0, 1.5).reward_bt
+    assert reward == pytest.approx(np.repeat([[2.0], [-2.0], [1.5]], reward.shape[1], 1), rel=0.1)
+
+
 def test_rare_rewards_are_not_extreme():
     scale = RewardScale(None, Peers(1))
     for _ in range(1000):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from weakref import WeakSet
 
 import pytest
@@ -199,6 +199,28 @@ def test_parts_of_sequences_that_became_stale_leave_no_gap_in_the_capacity():
         buffer.add(name, key=(name, 0), weights_version=1)
         assert len(buffer) <= 2
     assert (buffer.counts.dropped_stale, buffer.counts.evicted) == (1, 1)
+
+
+def test_only_the_stale_beginning_of_a_growing_sequence_is_dropped():
+    """What is left goes on growing, also if it is newer than the oldest that can be used."""
+    buffer = ReplayBuffer(max_fragments=8, max_reuse=1, max_staleness=1, fragments_per_sequence=4)
+    for number, version in enumerate((0, 0, 2)):
+        buffer.add(number, key=("a", number), weights_version=version)
+    buffer.set_version(2)
+    assert (len(buffer), buffer.counts.dropped_stale) == (1, 2)
+    for number in (3, 4, 5):
+        buffer.add(number, key=("a", number), weights_version=2)
+    assert [s.payload for s in buffer.sample(4)] == [2, 3, 4, 5]
+
+
+def test_counts_begin_at_zero_and_staleness_at_the_step_that_is_trained():
+    buffer = ReplayBuffer(max_fragments=8, max_reuse=2, max_staleness=3)
+    assert set(asdict(buffer.counts).values()) == {0}
+    buffer.set_version(5)
+    add(buffer, "a", version=4)
+    assert [s.staleness for s in buffer.sample(1, lead=2)] == [3]
+    assert [s.staleness for s in buffer.sample(1)] == [1]
+    assert buffer.counts.sampled == 2
 
 
 def test_what_is_cleared_counts_as_never_sampled_if_it_was_not():
