@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from rllib_minestudio.algorithms import MineStudioPPOConfig
-from rllib_minestudio.algorithms.learner.prior import Prior, PriorWatch
+from rllib_minestudio.algorithms.learner.prior import Prior, PriorWatch, is_nowhere_else
 from rllib_minestudio.algorithms.prior_latents import PriorLatents, PriorWeights
 from rllib_minestudio.models.vpt import VPTConfig
 from rllib_minestudio.models.vpt.network import kl_divergence
@@ -154,3 +154,19 @@ def test_a_learning_rate_that_destroys_the_policy_is_warned_of(caplog):
             harness.update(harness.play())
         harness.close()
         assert sum("Lower lr" in text for text in caplog.messages) == warnings
+
+
+@pytest.mark.parametrize(
+    ("prior", "weights", "interval", "expected"),
+    [
+        ("initial", None, 0, True),
+        ("initial", "some/weights", 0, False),
+        ("some/prior", None, 0, False),
+        ("some/prior", "some/weights", 0, False),
+        ("some/prior", "some/weights", 2, True),
+    ],
+)
+def test_a_prior_is_saved_where_no_file_holds_it(prior, weights, interval, expected):
+    config = MineStudioPPOConfig().training(prior=prior, prior_update_interval=interval)
+    config.training(model={"weights": weights} if weights else {})
+    assert is_nowhere_else(config) is expected

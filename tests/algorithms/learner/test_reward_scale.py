@@ -106,6 +106,14 @@ def judged(scale, *rewards):
     return scale.judge(sequences_of(fragments, 1))
 
 
+def test_a_step_is_told_with_the_number_of_its_episode():
+    """A fragment's number is that of the episode it begins in, also where fragments are joined."""
+    batch = sequences_of([make_fragment(0, 0.0, -1.0, index=i) for i in range(2)], 2)
+    batch.episode[:] = [[4, 6]]
+    batch.first[:] = [[True, False, True, False, False, True, True, False]]
+    assert [batch.episode_of(0, t) for t in range(8)] == [4, 4, 5, 5, 6, 7, 8, 8]
+
+
 @pytest.mark.parametrize("usual", [1e-3, 1.0, 1e4])
 def test_the_scale_is_that_of_the_rewards_there_are(usual):
     """Also in the first batch, in which nothing is known."""
