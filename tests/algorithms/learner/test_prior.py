@@ -131,11 +131,13 @@ def test_weights_taken_over_are_the_newest():
     ("prior", "first", "kls", "warned"),
     [
         ("initial", 0, [0.0, 0.5, 1.9, 3.0], []),
+        ("initial", 0, [1.9, 3.8, 5.9], ["from 3.80 to 5.90 nats"]),
         ("initial", 0, [15.0, 15.5], ["from 0.00 to 15.00 nats"]),
         ("initial", 0, [0.1, 15.0, 40.0], ["from 0.10 to 15.00 nats", "from 15.00 to 40.00 nats"]),
         ("initial", 7, [15.0, 15.5], []),  # restored
         ("initial", 0, [0.1, float("nan"), 15.0], []),
         ("of/another/policy", 0, [15.0, 15.5, 20.0], ["from 15.50 to 20.00 nats"]),
+        ("another/policy", 0, [15.0, 15.5, 20.0], ["from 15.50 to 20.00 nats"]),
     ],
 )
 def test_leaving_the_prior_at_once_is_warned_of(prior, first, kls, warned, caplog):
