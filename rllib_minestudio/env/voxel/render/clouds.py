@@ -76,10 +76,10 @@ _FLOATS = 18 * LANES
 (
     CELL_ONE, CELL_TWO,  # cells behind those borders
     BOX, BOX_ONE, BOX_TWO,  # boxes in this cell and in those
-    GOES_ON,  # whether the ray goes further
+    GOES_ON, MEETS,  # whether the ray goes further; whether its pixel shows a cloud
     RED, GREEN, BLUE,  # what it adds to its pixel, in units of 1 / `WHOLE`
-) = [LANES * row for row in range(9)]  # fmt: skip
-_INTS = 9 * LANES
+) = [LANES * row for row in range(10)]  # fmt: skip
+_INTS = 10 * LANES
 WHOLE_BITS = 16
 WHOLE = np.float32(1 << WHOLE_BITS)
 KEPT = round((1 - float(ALPHA)) * (1 << WHOLE_BITS))
@@ -284,11 +284,32 @@ def _colour_faces(camera: Floats, s: Floats, n: Ints) -> None:
         n[RED + i] = int32(((r + (fr - r) * fog) * ALPHA + HALF) * WHOLE)
         n[GREEN + i] = int32(((g + (fg - g) * fog) * ALPHA + HALF) * WHOLE)
         n[BLUE + i] = int32(((b + (fb - b) * fog) * ALPHA + HALF) * WHOLE)
+        n[MEETS + i] = int32(1) if (shade > ZERO) & (s[T_NOW + i] < s[KNOWN + i]) else int32(0)
+
+
+@render_kernel
+def _meet_faces(
+    camera: Floats, x0: float, z0: float, sy: float, cells: Ints, s: Floats, n: Ints
+) -> bool:
+    """Find the face that each ray meets first, and return whether any reaches the layer."""
+    if not _enter_layer(camera, x0, z0, sy, s, n):
+        return False
+    for i in range(LANES):
+        n[BOX + i] = cells[uint32(n[CELL_ONE + i])]
+    going = _meet_first(s, n)
+    while going:
+        _cross_borders(x0, z0, s, n)
+        for i in range(LANES):
+            n[BOX_ONE + i] = cells[uint32(n[CELL_ONE + i])]
+            n[BOX_TWO + i] = cells[uint32(n[CELL_TWO + i])]
+        going = _meet_sides(s, n)
+    _colour_faces(camera, s, n)
+    return True
 
 
 # ------------------------------------------------------------------------- clouds beyond the view
-# Seen from the ground, clouds are so far away that nothing is seen of them but fog. Then it only
-# counts whether a ray meets a box at all, and a ray that rises crosses few cells within the layer.
+# Seen from the ground, clouds are so far away that they have the colour of the fog. Then all that
+# matters is whether a ray meets a box, and a ray that rises crosses few cells within the layer.
 
 FROM_X, FROM_Z = PLACE_X, PLACE_Z
 """Where in its first cell the ray enters the layer, 0 to 1."""
@@ -297,12 +318,16 @@ RUN_X, RUN_Z = T_X, T_Z
 LEFT_X, LEFT_Z = T_ONE, T_TWO
 """Cells that are drawn beyond the first one, in the direction of the ray."""
 MISSES, SHORT, LONG = np.int32(0), np.int32(1), np.int32(2)
-"""Whether any ray of a group meets the layer, and whether one passes more than `REACH` cells."""
+"""Whether any ray of a group reaches the layer, and whether one passes `REACH` cells or more."""
 
 
 @render_kernel
 def _enter_from_below(camera: Floats, x0: float, z0: float, sy: float, s: Floats, n: Ints) -> int:
-    """Find where the rays that see the sky enter the layer, and how far they pass within it."""
+    """Find where the rays that see the sky enter the layer, and how far they pass within it.
+
+    Returns:
+        `MISSES`, `SHORT` or `LONG`.
+    """
     to_bottom, to_top = BOTTOM - camera[EYE_Y], TOP - camera[EYE_Y]
     r0, r1, r2 = camera[RIGHT], camera[RIGHT + 1], camera[RIGHT + 2]
     f0 = camera[FORWARD] + sy * camera[UP]
@@ -310,7 +335,7 @@ def _enter_from_below(camera: Floats, x0: float, z0: float, sy: float, s: Floats
     f2 = camera[FORWARD + 2] + sy * camera[UP + 2]
     low_x, high_x = np.floor(x0) + FIRST, np.floor(x0) + LAST
     low_z, high_z = np.floor(z0) + FIRST, np.floor(z0) + LAST
-    per, met = ONE / float32(CELL), MISSES
+    per, passes = ONE / float32(CELL), MISSES
     for i in range(LANES):
         sx = s[RAY_X + i]
         per_rise = per / max(f1 + sx * r1, SMALLEST_SLOPE)
@@ -327,10 +352,10 @@ def _enter_from_below(camera: Floats, x0: float, z0: float, sy: float, s: Floats
         s[LEFT_X + i] = high_x - cell_x if run_x > ZERO else cell_x - low_x
         s[LEFT_Z + i] = high_z - cell_z if run_z > ZERO else cell_z - low_z
         n[CELL_ONE + i] = _index(x, z)
-        n[GOES_ON + i] = int32(1) if enters else int32(0)
+        n[MEETS + i] = int32(1) if enters else int32(0)
         is_long = max(abs(run_x), abs(run_z)) >= float32(REACH)
-        met = max(met, (LONG if is_long else SHORT) if enters else MISSES)
-    return met
+        passes = max(passes, (LONG if is_long else SHORT) if enters else MISSES)
+    return passes
 
 
 @render_kernel
@@ -355,28 +380,55 @@ def _find_boxes(s: Floats, n: Ints) -> None:
             bit = int32(bit + (step_x if is_x else step_z))
             is_drawn = crosses & (min(left_x, left_z) >= ZERO)
             met |= int32(boxes >> (bit & int32(31))) if is_drawn else int32(0)
-        n[GOES_ON + i] &= met
+        n[MEETS + i] &= met
 
 
 @render_kernel
-def _veil(camera: Floats, lanes: int, start: int, n: Ints, frame: Bytes) -> None:
-    """Blend the fog's colour into the pixels whose rays meet a box."""
-    fog = camera[FOG_RGB], camera[FOG_RGB + 1], camera[FOG_RGB + 2]
-    added = (
-        uint32((fog[0] * ALPHA + HALF) * WHOLE),
-        uint32((fog[1] * ALPHA + HALF) * WHOLE),
-        uint32((fog[2] * ALPHA + HALF) * WHOLE),
-    )
-    for i in range(lanes):
-        if n[GOES_ON + i]:
-            at = uint32(start + i) * uint32(3)
-            for channel in range(3):
-                p = uint32(at + uint32(channel))
-                kept = uint32(frame[p]) * uint32(KEPT)
-                frame[p] = uint8(uint32(kept + added[channel]) >> uint32(WHOLE_BITS))
+def _meet_fog(
+    camera: Floats, x0: float, z0: float, sy: float, around: Ints, s: Floats, n: Ints
+) -> int:
+    """Do as `_meet_faces` where clouds have the colour of the fog, unless the way is `LONG`."""
+    passes = _enter_from_below(camera, x0, z0, sy, s, n)
+    if passes != SHORT:
+        return passes
+    for i in range(LANES):
+        n[BOX + i] = around[uint32(n[CELL_ONE + i])]
+    _find_boxes(s, n)
+    return passes
 
 
 # ------------------------------------------------------------------------------------ a whole frame
+
+
+@render_kernel
+def _blended(before: int, added: int) -> int:
+    """A channel, uint8, of a pixel that a cloud is seen in; `added` in units of 1 / `WHOLE`."""
+    return uint8(uint32(uint32(before) * uint32(KEPT) + uint32(added)) >> uint32(WHOLE_BITS))
+
+
+@render_kernel
+def _blend_faces(lanes: int, start: int, n: Ints, frame: Bytes) -> None:
+    """Blend the faces that the first `lanes` rays meet into the pixels from `start` on."""
+    for i in range(lanes):
+        if n[MEETS + i]:
+            at = uint32(start + i) * uint32(3)
+            for channel in range(3):
+                p = uint32(at + uint32(channel))
+                frame[p] = _blended(frame[p], n[RED + channel * LANES + i])
+
+
+@render_kernel
+def _blend_fog(camera: Floats, lanes: int, start: int, n: Ints, frame: Bytes) -> None:
+    """Do as `_blend_faces` where all faces have the colour of the fog."""
+    red = uint32((camera[FOG_RGB] * ALPHA + HALF) * WHOLE)
+    green = uint32((camera[FOG_RGB + 1] * ALPHA + HALF) * WHOLE)
+    blue = uint32((camera[FOG_RGB + 2] * ALPHA + HALF) * WHOLE)
+    for i in range(lanes):
+        if n[MEETS + i]:
+            p = uint32(start + i) * uint32(3)
+            frame[p] = _blended(frame[p], red)
+            frame[p + uint32(1)] = _blended(frame[p + uint32(1)], green)
+            frame[p + uint32(2)] = _blended(frame[p + uint32(2)], blue)
 
 
 @render_kernel
@@ -436,29 +488,8 @@ def render_clouds(
                 s[RAY_X + i] = across[uint32(first + i)]
             for i in range(lanes, LANES):
                 s[KNOWN + i] = ZERO
-            passes = _enter_from_below(camera, x0, z0, sy, s, n) if is_far else LONG
+            passes = _meet_fog(camera, x0, z0, sy, around, s, n) if is_far else LONG
             if passes == SHORT:
-                for i in range(LANES):
-                    n[BOX + i] = around[uint32(n[CELL_ONE + i])]
-                _find_boxes(s, n)
-                _veil(camera, lanes, start, n, frame)
-            if passes != LONG or not _enter_layer(camera, x0, z0, sy, s, n):
-                continue
-            for i in range(LANES):
-                n[BOX + i] = cells[uint32(n[CELL_ONE + i])]
-            going = _meet_first(s, n)
-            while going:
-                _cross_borders(x0, z0, s, n)
-                for i in range(LANES):
-                    n[BOX_ONE + i] = cells[uint32(n[CELL_ONE + i])]
-                    n[BOX_TWO + i] = cells[uint32(n[CELL_TWO + i])]
-                going = _meet_sides(s, n)
-            _colour_faces(camera, s, n)
-            for i in range(lanes):
-                if s[SHADE + i] > ZERO and s[T_NOW + i] < s[KNOWN + i]:
-                    at = uint32(start + i) * uint32(3)
-                    for channel in range(3):
-                        p = uint32(at + uint32(channel))
-                        added = uint32(n[RED + channel * LANES + i])
-                        kept = uint32(frame[p]) * uint32(KEPT)
-                        frame[p] = uint8(uint32(kept + added) >> uint32(WHOLE_BITS))
+                _blend_fog(camera, lanes, start, n, frame)
+            if passes == LONG and _meet_faces(camera, x0, z0, sy, cells, s, n):
+                _blend_faces(lanes, start, n, frame)

@@ -88,6 +88,7 @@ def faces_met(eye: Vector, rays: Vector, ticks: int) -> tuple[Vector, Vector]:
     ("height", "yaw", "pitch", "ticks", "time"),
     [
         (70.0, 20.0, -30.0, 0, NOON),
+        (70.0, 200.0, -12.0, 31_000, MIDNIGHT),
         (110.0, 115.0, -20.0, 12_345, NOON),
         (120.0, -70.0, -60.0, 999, MIDNIGHT),
         (130.0, 60.0, 4.0, 77, NOON),
