@@ -364,14 +364,12 @@ def start_group_like(old: LearnerGroup, within_s: float) -> LearnerGroup:
     threading.Thread(target=start, daemon=True).start()
     try:
         started.result(within_s)
-    except FutureTimeoutError as error:
-        _end(_actors() - others)
-        raise NotStartedError(HUNG) from error
     except Exception as error:
         # Any error counts, because the same config has built learners before. (If one dies, Ray
         # raises a TypeError, by `raise None`, and the others report a lost connection.)
         _end(_actors() - others)
-        raise NotStartedError(DIED) from error
+        group._is_shut_down = True  # its `__del__` would call them, for which Ray would start again
+        raise NotStartedError(HUNG if isinstance(error, FutureTimeoutError) else DIED) from error
     leave_at_exit(group)
     return group
 

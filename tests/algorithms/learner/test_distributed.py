@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import ray
+import torch
 from ray.rllib.core.learner.training_data import TrainingData
 from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME
 
@@ -20,12 +21,15 @@ FRAGMENTS = 8
 def pair(local_ray, make_config_for_module):
     """One learner and two with the same weights, in two steps an epoch; all else is the same.
 
+    A fragment is four chunks, the last of which averages the gradients.
+
     AdamW divides by the square root of a mean square: where a gradient is nothing but rounding
     noise, which differs with the order of sums, it would make a full step of it. The large eps
     keeps such steps as small as the noise.
     """
     config = make_config_for_module(
         adam_eps=1e-3,
+        context_length=8,
         fragments_per_minibatch=2,
         gradient_accumulation=2,
         replay_buffer={"max_fragments": 64, "max_reuse": 2, "max_staleness": 3},
@@ -143,6 +147,19 @@ def test_two_learners_take_over_one_state_and_go_on_from_it(pair):
     )
     for name, array in first["rl_module"]["default_policy"].items():
         np.testing.assert_array_equal(second["rl_module"]["default_policy"][name], array)
+
+
+@pytest.mark.slow
+def test_peers_learn_sums_and_items_and_keep_their_own(pair):
+    def exchange(learner):
+        peers = learner._peers
+        own = torch.full((2,), float(peers.rank + 1))
+        return peers.total(own).tolist(), own.tolist(), peers.gather(f"of {peers.rank}")
+
+    _, two = pair
+    first, second = (result.get() for result in two.foreach_learner(exchange))
+    assert first == ([3.0, 3.0], [1.0, 1.0], ["of 0", "of 1"])
+    assert second == ([3.0, 3.0], [2.0, 2.0], ["of 0", "of 1"])
 
 
 def test_what_does_not_divide_is_refused(make_config):

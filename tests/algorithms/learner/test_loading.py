@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from rllib_minestudio.algorithms.fragment import Fragment
 from rllib_minestudio.algorithms.learner import fragment_loader
 from rllib_minestudio.algorithms.learner.fragment_loader import FragmentLoader
 from rllib_minestudio.errors import FragmentsLostError
+from tests.algorithms.actors import wait_until
 
 STEPS = 4
 
@@ -113,6 +116,19 @@ def test_the_next_batch_may_be_announced_before_the_present_one_is_asked_for(loa
         ahead.append(loaded.prefetched)
     assert ahead == [False, True, True]
     assert threads.count(threading.current_thread().name) == 1
+
+
+def test_a_batch_that_was_handed_over_is_not_kept(loader):
+    """Nor one that was announced before it, and is not asked for any more."""
+    batches = [[make_fragment(i), make_fragment(i + 1)] for i in (0, 2)]
+    kept = [weakref.ref(fragment.obs["image"]) for batch in batches for fragment in batch]
+    for batch in batches:
+        loader.prefetch(TrainingData(episodes=batch))
+    loaded = loader.load(TrainingData(episodes=batches[1]))
+    assert (numbers(loaded), loaded.prefetched) == ([2], True)
+    loader.load(TrainingData(episodes=[make_fragment(4), make_fragment(5)]))  # the thread is done
+    del batches, batch, loaded
+    assert wait_until(lambda: gc.collect() >= 0 and not any(image() for image in kept), seconds=10)
 
 
 def test_another_batch_is_loaded_at_once(loader, threads):

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from ray.rllib.core.learner.training_data import TrainingData
 from ray.tune.utils import flatten_dict
 
 from rllib_minestudio.algorithms.learner.gradient_step import Peers
 from rllib_minestudio.algorithms.learner.training_pass import IterationMetrics
+from tests.algorithms.toy_envs import AttackOnRed
+from tests.correctness.harness import Harness, config_of
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "metrics.md"
 
@@ -93,6 +97,37 @@ def test_an_iteration_trained_on_the_buffer_alone_counts_no_steps(local_ray, mak
         assert counts["num_episodes"] == episodes
         assert result["learners"]["__all_modules__"]["num_env_steps_trained"] == rollout / 2
     assert results[-1]["env_runners"]["num_env_steps_sampled_lifetime"] == 2 * rollout
+
+
+def test_fragments_are_counted_where_two_make_a_sequence():
+    """Of three sequences one was lost, one is too stale, and one is stale but not too much."""
+    harness = Harness(
+        config_of(
+            AttackOnRed,
+            num_envs=3,
+            fragments_per_iteration=6,
+            replay_buffer={"max_fragments": 64, "max_staleness": 3, "fragments_per_chunk": 2},
+        )
+    )
+    versions = [3, 3, 0, 0, 1, 1]
+    fragments = [
+        replace(fragment, weights_version_min=version, weights_version_max=version)
+        for fragment, version in zip(harness.play(rollouts=2), versions, strict=True)
+    ]
+    learner = harness.learner
+    learner._follow_published(4)
+    learner._collected = IterationMetrics(Peers(1))
+    loaded = learner._loader.load(TrainingData(episodes=fragments))
+    learner._prepare(replace(loaded, lost=[True, False, False]))
+    harness.close()
+    counts = learner._collected.counts
+    names = ("dropped_unreadable", "dropped_stale", "recomputed_fragments", "dropped_nonfinite")
+    assert {name: counts[name] for name in names} == {
+        "dropped_unreadable": 2,
+        "dropped_stale": 2,
+        "recomputed_fragments": 2,
+        "dropped_nonfinite": 0,
+    }
 
 
 def test_staleness_is_counted_in_shares_and_the_last_bucket_holds_the_rest():

@@ -7,7 +7,12 @@ import pytest
 import torch
 
 from rllib_minestudio.algorithms import MineStudioPPOConfig
-from rllib_minestudio.algorithms.learner.prior import Prior, PriorWatch, is_nowhere_else
+from rllib_minestudio.algorithms.learner.prior import (
+    Prior,
+    PriorWatch,
+    build_prior,
+    is_nowhere_else,
+)
 from rllib_minestudio.algorithms.prior_latents import PriorLatents, PriorWeights
 from rllib_minestudio.models.vpt import VPTConfig
 from rllib_minestudio.models.vpt.network import kl_divergence
@@ -119,6 +124,34 @@ def test_each_step_gets_the_heads_of_its_version():
         expected = kl_divergence(own.logits, theirs)[:, i]
         assert (expected > 1e-4).all()
         torch.testing.assert_close(actual[:, i], expected, rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("max_staleness", "interval", "kept"), [(5, 2, 4), (3, 1, 5), (1, 4, 2), (0, 1, 2), (5, 0, 1)]
+)
+def test_heads_are_kept_for_the_oldest_fragment_that_is_trained_on(max_staleness, interval, kept):
+    config = MineStudioPPOConfig().training(
+        prior="initial",
+        prior_update_interval=interval,
+        replay_buffer={"max_staleness": max_staleness},
+    )
+    prior = build_prior(config, make_module(), torch.device("cpu"))
+    versions = range(0, 20, max(interval, 1))
+    for version in versions[1:]:
+        prior.follow(make_module(), version=version)
+    assert [version for version in versions if prior.knows(version)] == [*versions][-kept:]
+
+
+def test_the_prior_follows_after_every_so_many_iterations():
+    harness = Harness(
+        config_of(AttackOnRed, prior="initial", prior_update_interval=2, num_epochs=1)
+    )
+    fragments, versions = harness.play(), []
+    for _ in range(4):
+        harness.update(fragments)
+        versions.append(harness.learner.prior_weights().version)
+    harness.close()
+    assert versions == [0, 2, 2, 4]
 
 
 def test_weights_taken_over_are_the_newest():

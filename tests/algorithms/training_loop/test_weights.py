@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 
 import numpy as np
 import pytest
@@ -44,6 +45,15 @@ def test_a_rollback_is_newer_though_its_version_is_lower(publisher):
     assert second.version == 3
 
 
+def test_this_process_takes_what_it_does_not_have_yet(publisher):
+    publisher.publish(5, state(5))
+    newest = publisher.newest(after_number=0)
+    assert newest.version == 5
+    assert publisher.newest(after_number=newest.number) is None
+    publisher.publish(6, state(6))
+    assert publisher.newest(after_number=newest.number).version == 6
+
+
 def test_another_process_pulls(publisher):
     publisher.publish(4, state(4))
     pull = ray.remote(num_cpus=0)(lambda source: source.pull(after_number=0))
@@ -70,6 +80,21 @@ def test_the_actor_is_replaced_and_knows_the_newest_weights(local_ray, caplog, s
     assert source.pull(after_number=0).version == 2
     assert source.reachable
     assert wait_until(lambda: not is_running(old), seconds=60)
+    publisher.stop()
+
+
+class Slow(weights.WeightsBoard):
+    def __init__(self) -> None:
+        super().__init__()
+        time.sleep(1.0)
+
+
+def test_an_actor_may_take_longer_to_start_than_to_answer(local_ray, monkeypatch):
+    monkeypatch.setattr(weights, "WeightsBoard", Slow)
+    publisher = WeightsPublisher(max_restarts_per_hour=0)
+    publisher.answer_within_s = 0.5
+    publisher.publish(1, state(1))
+    assert publisher.failures.counts == {}
     publisher.stop()
 
 
