@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -290,23 +291,45 @@ def read_video(
     with _opened(source) as container:
         # One video at a time is decoded per process: threads would only add their start to it.
         container.streams.video[0].thread_type = "NONE"
-        # Shared by all pictures: setting one up takes longer than converting a small picture.
-        reformatter = VideoReformatter()
         pictures = islice(_pictures(container, start), 0, None, step)
         for number, picture in zip(count(start, step), pictures):
             _check_size(picture.width, picture.height)
             is_scaled = size not in (None, (picture.width, picture.height))
-            frame = _pixels(reformatter, picture, "rgba" if is_scaled else "rgb24")
+            frame = _pixels(picture, "rgba" if is_scaled else "rgb24")
             if draw is not None:
                 draw(number, frame)
             yield scaled(frame, size) if is_scaled else frame
 
 
-def _pixels(
-    reformatter: VideoReformatter, picture: av.VideoFrame, form: Literal["rgb24", "rgba"]
-) -> Frame:
+class _Converters(threading.local):
+    """A thread's converters, shared by all videos that it decodes.
+
+    Setting one up takes as long as converting a hundred small pictures, and the videos of a dataset
+    are as short as 32.
+    """
+
+    MOST = 8
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int, str], VideoReformatter] = {}
+
+    def get(self, width: int, height: int, form: str) -> VideoReformatter:
+        """Return the one for pictures of a size; another size would have it set up anew."""
+        kind = width, height, form
+        if kind not in self._known:
+            if len(self._known) == self.MOST:
+                self._known.clear()
+            self._known[kind] = VideoReformatter()
+        return self._known[kind]
+
+
+_converters = _Converters()
+
+
+def _pixels(picture: av.VideoFrame, form: Literal["rgb24", "rgba"]) -> Frame:
     """Return a picture's pixels; as `rgba` it is converted faster, and not copied."""
-    rgb = reformatter.reformat(picture, format=form)
+    converter = _converters.get(picture.width, picture.height, form)
+    rgb = converter.reformat(picture, format=form)
     if form == "rgb24":
         return np.asarray(rgb.to_ndarray(), np.uint8)
     lines = np.frombuffer(memoryview(rgb.planes[0]), np.uint8).reshape(rgb.height, -1, 4)
