@@ -43,7 +43,9 @@ def main() -> None:
 
 def sorting_table(times: int) -> Table:
     """Milliseconds per operation of a buffer that is full."""
-    buffer: ReplayBuffer[Any] = ReplayBuffer(max_fragments=HELD, max_reuse=2, max_staleness=3)
+    buffer: ReplayBuffer[Any] = ReplayBuffer(
+        max_fragments=HELD, max_reuse=2, max_staleness=3, seed=0
+    )
     numbers = iter(range(10**9))
 
     def add(references: list[ray.ObjectRef]) -> None:

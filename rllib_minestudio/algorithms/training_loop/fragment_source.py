@@ -63,7 +63,7 @@ class Experience(ABC):
         *,
         capacity: int,
         starts: RolloutStarts,
-        seed: int = 0,
+        seed: int,
     ) -> None:
         self.starts = starts
         self.replay_buffer: ReplayBuffer[Any] = ReplayBuffer(
@@ -177,7 +177,7 @@ class LocalExperience(Experience):
         capacity: int,
         starts: RolloutStarts,
         has_local_learner: bool,
-        seed: int = 0,
+        seed: int,
     ) -> None:
         super().__init__(limits, on_report, capacity=capacity, starts=starts, seed=seed)
         self._runner = runner
@@ -272,7 +272,7 @@ class RemoteExperience(Experience):
         starts: RolloutStarts,
         fragments_per_iteration: int,
         max_restarts_per_hour: int,
-        seed: int = 0,
+        seed: int,
     ) -> None:
         """Start the weights actor; the runners start playing with the first `sample`."""
         super().__init__(limits, on_report, capacity=capacity, starts=starts, seed=seed)

@@ -117,8 +117,8 @@ class ReplayBuffer(Generic[Payload]):
         max_fragments: int,
         max_reuse: int,
         max_staleness: int,
+        seed: int,
         fragments_per_sequence: int = 1,
-        seed: int = 0,
     ) -> None:
         for name, limit, least in (
             ("max_fragments", max_fragments, 1),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 import sys
 
 import pytest
 import torch
 
-from rllib_minestudio.algorithms.learner.policy_learner import PolicyLearner
+from rllib_minestudio.algorithms.learner.policy_learner import PolicyLearner, keep_freed_memory
 from tests.processes import ROOT
 
 MEMORY = """
@@ -40,6 +41,14 @@ def test_a_group_without_a_factor_has_the_rate_itself():
     optimizer = torch.optim.SGD(groups, lr=1.0)
     PolicyLearner._set_optimizer_lr(optimizer, 0.2)
     assert [group["lr"] for group in optimizer.param_groups] == [0.2, 0.1]
+
+
+def test_without_glibc_memory_is_as_it_is(monkeypatch):
+    def missing(name):
+        raise OSError(f"{name}: cannot open shared object file")
+
+    monkeypatch.setattr(ctypes, "CDLL", missing)
+    assert not keep_freed_memory()
 
 
 @pytest.mark.slow

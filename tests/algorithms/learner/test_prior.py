@@ -166,6 +166,7 @@ def test_weights_taken_over_are_the_newest():
         ("initial", 0, [0.0, 0.5, 1.9, 3.0], []),
         ("initial", 0, [1.9, 3.8, 5.9], ["from 3.80 to 5.90 nats"]),
         ("initial", 0, [15.0, 15.5], ["from 0.00 to 15.00 nats"]),
+        (str(b"initial", "ascii"), 0, [15.0], ["from 0.00 to 15.00 nats"]),  # as read from a file
         ("initial", 0, [0.1, 15.0, 40.0], ["from 0.10 to 15.00 nats", "from 15.00 to 40.00 nats"]),
         ("initial", 7, [15.0, 15.5], []),  # restored
         ("initial", 0, [0.1, float("nan"), 15.0], []),
@@ -195,6 +196,7 @@ def test_a_learning_rate_that_destroys_the_policy_is_warned_of(caplog):
     ("prior", "weights", "interval", "expected"),
     [
         ("initial", None, 0, True),
+        (str(b"initial", "ascii"), None, 0, True),  # as read from a file
         ("initial", "some/weights", 0, False),
         ("some/prior", None, 0, False),
         ("some/prior", "some/weights", 0, False),

@@ -45,6 +45,7 @@ def experience(local_ray):
         capacity=8,
         starts=RolloutStarts(0),
         has_local_learner=False,
+        seed=0,
     )
 
 

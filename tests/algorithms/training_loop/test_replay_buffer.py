@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from rllib_minestudio.algorithms.training_loop.replay_buffer import ReplayBuffer
+from rllib_minestudio.algorithms.training_loop.replay_buffer import BucketQueue, ReplayBuffer
 from rllib_minestudio.errors import ReplayBufferError
 
 MAX_FRAGMENTS, MAX_REUSE, MAX_STALENESS = 6, 2, 2
@@ -42,6 +42,7 @@ class BufferMachine(RuleBasedStateMachine):
             max_reuse=MAX_REUSE,
             max_staleness=MAX_STALENESS,
             fragments_per_sequence=self.fragments_per_sequence,
+            seed=0,
         )
         self.alive: WeakSet[Fragment] = WeakSet()
         self.version = 0
@@ -125,14 +126,14 @@ def add(buffer: ReplayBuffer, *names: str, version: int = 0) -> None:
 
 
 def test_capacity_evicts_the_oldest():
-    buffer = ReplayBuffer(max_fragments=2, max_reuse=1, max_staleness=0)
+    buffer = ReplayBuffer(max_fragments=2, max_reuse=1, max_staleness=0, seed=0)
     add(buffer, *"abc")
     assert {s.payload for s in buffer.sample(2)} == {"b", "c"}
     assert buffer.counts.evicted == 1
 
 
 def test_least_used_fragments_come_first():
-    buffer = ReplayBuffer(max_fragments=8, max_reuse=3, max_staleness=0)
+    buffer = ReplayBuffer(max_fragments=8, max_reuse=3, max_staleness=0, seed=0)
     add(buffer, "old")
     buffer.sample(1)
     add(buffer, "new")
@@ -155,7 +156,7 @@ def test_the_order_follows_from_the_seed_and_the_iteration(seed):
 
 
 def test_what_nothing_was_ever_trained_on_counts_as_played_never_sampled():
-    buffer = ReplayBuffer(max_fragments=3, max_reuse=2, max_staleness=0)
+    buffer = ReplayBuffer(max_fragments=3, max_reuse=2, max_staleness=0, seed=0)
     add(buffer, "a", "b")
     buffer.sample(2)
     add(buffer, "c")
@@ -170,13 +171,13 @@ def test_what_nothing_was_ever_trained_on_counts_as_played_never_sampled():
 
 
 def test_asking_for_more_than_there_is_says_so():
-    buffer = ReplayBuffer(max_fragments=2, max_reuse=1, max_staleness=0)
+    buffer = ReplayBuffer(max_fragments=2, max_reuse=1, max_staleness=0, seed=0)
     with pytest.raises(ReplayBufferError, match=r"1 fragments were requested .* can give 0"):
         buffer.sample(1)
 
 
 def test_a_lead_leaves_out_what_will_be_too_stale_when_it_is_trained_on():
-    buffer = ReplayBuffer(max_fragments=8, max_reuse=1, max_staleness=1)
+    buffer = ReplayBuffer(max_fragments=8, max_reuse=1, max_staleness=1, seed=0)
     buffer.set_version(5)
     add(buffer, "older", version=4)
     add(buffer, "newer", version=5)
@@ -185,14 +186,16 @@ def test_a_lead_leaves_out_what_will_be_too_stale_when_it_is_trained_on():
 
 
 def test_a_fragment_is_not_taken_in_twice():
-    buffer = ReplayBuffer(max_fragments=8, max_reuse=2, max_staleness=1)
+    buffer = ReplayBuffer(max_fragments=8, max_reuse=2, max_staleness=1, seed=0)
     add(buffer, "a")
     with pytest.raises(ReplayBufferError, match=r"holds a fragment \('a', 0\) already"):
         add(buffer, "a")
 
 
 def test_parts_of_sequences_that_became_stale_leave_no_gap_in_the_capacity():
-    buffer = ReplayBuffer(max_fragments=2, max_reuse=1, max_staleness=0, fragments_per_sequence=2)
+    buffer = ReplayBuffer(
+        max_fragments=2, max_reuse=1, max_staleness=0, fragments_per_sequence=2, seed=0
+    )
     buffer.add("stale", key=("a", 0), weights_version=0)
     buffer.set_version(1)
     for name in "bcd":
@@ -203,7 +206,9 @@ def test_parts_of_sequences_that_became_stale_leave_no_gap_in_the_capacity():
 
 def test_only_the_stale_beginning_of_a_growing_sequence_is_dropped():
     """What is left goes on growing, also if it is newer than the oldest that can be used."""
-    buffer = ReplayBuffer(max_fragments=8, max_reuse=1, max_staleness=1, fragments_per_sequence=4)
+    buffer = ReplayBuffer(
+        max_fragments=8, max_reuse=1, max_staleness=1, fragments_per_sequence=4, seed=0
+    )
     for number, version in enumerate((0, 0, 2)):
         buffer.add(number, key=("a", number), weights_version=version)
     buffer.set_version(2)
@@ -214,7 +219,7 @@ def test_only_the_stale_beginning_of_a_growing_sequence_is_dropped():
 
 
 def test_counts_begin_at_zero_and_staleness_at_the_step_that_is_trained():
-    buffer = ReplayBuffer(max_fragments=8, max_reuse=2, max_staleness=3)
+    buffer = ReplayBuffer(max_fragments=8, max_reuse=2, max_staleness=3, seed=0)
     assert set(asdict(buffer.counts).values()) == {0}
     buffer.set_version(5)
     add(buffer, "a", version=4)
@@ -224,7 +229,9 @@ def test_counts_begin_at_zero_and_staleness_at_the_step_that_is_trained():
 
 
 def test_what_is_cleared_counts_as_never_sampled_if_it_was_not():
-    buffer = ReplayBuffer(max_fragments=8, max_reuse=2, max_staleness=0, fragments_per_sequence=2)
+    buffer = ReplayBuffer(
+        max_fragments=8, max_reuse=2, max_staleness=0, fragments_per_sequence=2, seed=0
+    )
     for number in range(5):
         buffer.add(number, key=("a", number), weights_version=0)
     buffer.sample(2)
@@ -233,7 +240,9 @@ def test_what_is_cleared_counts_as_never_sampled_if_it_was_not():
 
 
 def test_parts_of_sequences_are_not_sampled_alone():
-    buffer = ReplayBuffer(max_fragments=8, max_reuse=1, max_staleness=0, fragments_per_sequence=2)
+    buffer = ReplayBuffer(
+        max_fragments=8, max_reuse=1, max_staleness=0, fragments_per_sequence=2, seed=0
+    )
     buffer.add("a0", key=("a", 0), weights_version=0)
     buffer.add("b0", key=("b", 0), weights_version=0)
     assert buffer.available() == 0
@@ -248,6 +257,16 @@ def test_parts_of_sequences_are_not_sampled_alone():
 
 @pytest.mark.parametrize("option", ["max_fragments", "max_reuse"])
 def test_impossible_limits_are_named(option):
-    limits = {"max_fragments": 2, "max_reuse": 1, "max_staleness": 0, option: 0}
+    limits = {"max_fragments": 2, "max_reuse": 1, "max_staleness": 0, "seed": 0, option: 0}
     with pytest.raises(ReplayBufferError, match=rf"replay_buffer\.{option} must .*; got 0\."):
         ReplayBuffer(**limits)
+
+
+def test_names_of_older_versions_only_leave_the_queue():
+    queue: BucketQueue[str] = BucketQueue()
+    for name, uses, version in (("a", 0, 1), ("b", 1, 1), ("c", 0, 2), ("d", 1, 2), ("e", 0, 900)):
+        queue.add(name, uses=uses, version=version)
+    assert queue.pop_older(2) == ["a", "b"]
+    assert queue.count(0) == 3
+    assert queue.pop_older(900) == ["c", "d"]
+    assert queue.count(0) == 1

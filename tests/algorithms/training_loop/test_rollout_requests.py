@@ -237,6 +237,7 @@ def make_experience(make_requests):
                 starts=RolloutStarts(0),
                 fragments_per_iteration=3 * NUM_ENVS,
                 max_restarts_per_hour=0,
+                seed=0,
             )
         )
         made[-1].publish(0, {})
