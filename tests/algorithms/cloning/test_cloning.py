@@ -242,6 +242,8 @@ def test_the_memory_reaches_back_before_the_window(local_ray, make_config, burn_
     recordings = list(find_recordings(config.input_))
     endless = stream(recordings, window_options(config), seed=0, shuffle_among=100)
     batches = (stack(list(islice(endless, 40))) for _ in iter(int, 1))
+    chunks = learner._chunks(learner._on_device(next(batches)), None)
+    assert [chunk["weight"].shape for chunk, _ in chunks] == [(40, 1), (40, 1)], "the window's own"
     for _ in range(4):
         learner.update(
             training_data=TrainingData(data_iterators=[batches]), timesteps={}, num_iters=25
@@ -280,6 +282,7 @@ def test_training_validates_plays_and_goes_on_from_a_checkpoint(
     path = algorithm.save_to_path(str(tmp_path / "checkpoint"))
     assert read_record(path).iteration == 2
     weights = learner_of(algorithm).policy.get_state()
+    assert learner_of(algorithm).get_state()["weights_seq_no"] == 2
     algorithm.stop()
 
     restored = MineStudioBC.from_checkpoint(path)
