@@ -9,13 +9,23 @@ import math
 import zipfile
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ConfigDict, Field
 
-from rllib_minestudio.foundation.files import parse_json
+from rllib_minestudio.foundation.documents import (
+    LONGEST_LINE,
+    LONGEST_NAME,
+    MOST_FIELDS,
+    Document,
+    MeasuredInLine,
+    parse_document,
+)
+from rllib_minestudio.foundation.files import SmallFileError, parse_json
 from rllib_minestudio.foundation.options import is_integer, is_list, shown
 from rllib_minestudio.recordings.failures import DAMAGE
 from rllib_minestudio.recordings.layout import (
@@ -340,9 +350,8 @@ def _too_large(size: int) -> str:
 COMPRESSION = 1
 """gzip's fastest level: most of the savings of the best one, in a tenth of the time."""
 
-_LONGEST_LINE = 8 * 1024**2
 _LARGEST_INFO = 64 * 1024**2
-"""Limits on the characters of a line and of a whole info; real ones have thousands."""
+"""Limit on the characters of a whole info; real ones have thousands."""
 
 
 class InfoLines:
@@ -377,6 +386,18 @@ class InfoLines:
         self._stream.close()
 
 
+class InfoDocument(Document):
+    """A line: the entries that are new or have changed, and the keys that are gone."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, MeasuredInLine]
+
+    removed: Annotated[
+        list[Annotated[str, Field(max_length=LONGEST_NAME)]],
+        Field(alias=REMOVED, max_length=MOST_FIELDS, fail_fast=True),
+    ] = Field([])
+
+
 def read_infos(path: Path) -> Iterator[dict[str, Any]]:
     """Yield whole infos, line by line.
 
@@ -386,22 +407,29 @@ def read_infos(path: Path) -> Iterator[dict[str, Any]]:
     info: dict[str, Any] = {}
     sizes: dict[str, int] = {}
     with gzip.open(path, "rt", encoding="utf-8") as stream:
-        while line := stream.readline(_LONGEST_LINE):
-            changed = parse_json(line)
-            if not isinstance(changed, dict):
-                raise ValueError(f"a line holds no info: {line[:40]!r}")
-            gone = changed.pop(REMOVED, ())
-            if not isinstance(gone, list | tuple):
-                raise ValueError(f"a line lists no keys under {REMOVED!r}")
-            info = {**{key: value for key, value in info.items() if key not in gone}, **changed}
-            sizes = {
-                key: _size(changed[key], line) if key in changed else sizes[key] for key in info
-            }
+        for number in count(1):
+            line = stream.readline(LONGEST_LINE)
+            if not line:
+                return
+            try:
+                told = parse_document(parse_json(line), InfoDocument)
+            except SmallFileError as error:
+                raise SmallFileError(f"line {number}: {error}") from error
+            if told.removed:
+                kept = info.keys() - told.removed
+                info = {key: value for key, value in info.items() if key in kept}
+                sizes = {key: sizes[key] for key in kept}
+            changed = told.__pydantic_extra__
+            info = {**info, **changed}
+            sizes.update(_sizes(changed, line))
             if sum(sizes.values()) > _LARGEST_INFO:
-                raise ValueError("an info has more than anybody could have recorded")
+                rule = f"its info must have at most {_LARGEST_INFO:,} characters"
+                raise SmallFileError(f"line {number}: {rule}")
             yield info
 
 
-def _size(value: Any, line: str) -> int:
-    """Return an upper bound on the characters of an entry; for a short line, the line's length."""
-    return len(line) if len(line) < 4096 else len(to_json(value))
+def _sizes(entries: dict[str, Any], line: str) -> dict[str, int]:
+    """Return an upper bound on each entry's characters; for a short line, the line's length."""
+    if len(line) < 4096:
+        return dict.fromkeys(entries, len(line))
+    return {key: len(to_json(value)) for key, value in entries.items()}
