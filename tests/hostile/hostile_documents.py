@@ -271,7 +271,7 @@ def _info() -> Any:
     stacks = {"0": {"type": "bow", "quantity": 1}}
     seen = {"mine_block": {"dirt": 2}, "inventory": stacks, "health": 19.5, "isGuiOpen": False}
     task = {"task": "cow", "task_text": "Hunt.", "success": False, "progress": 0.5}
-    return {**seen, **task, "position": [0.5, 64], "-": ["a"]}
+    return {**seen, **task, "-": ["a", "b"]}
 
 
 PLAYED = contractor_files.played(STEPS)
