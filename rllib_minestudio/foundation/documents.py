@@ -151,10 +151,13 @@ RelativePath = Annotated[str, Field(min_length=1, max_length=1000), AfterValidat
 
 Item = TypeVar("Item")
 ListOf = Annotated[list[Item], Field(max_length=MANY, fail_fast=True)]
+TupleOf = Annotated[tuple[Item, ...], Field(strict=False, max_length=MANY, fail_fast=True)]
+"""A list of a file that stays as it is."""
+
 MappingOf = Annotated[dict[Name, Item], Field(max_length=MOST_FIELDS)]
 
 
-class _NotOneOf(ValueError):
+class NotOneOf(ValueError):
     """A text is none of those that there are."""
 
     def __init__(self, names: Collection[str]) -> None:
@@ -167,7 +170,7 @@ def one_of(names: Collection[str]) -> AfterValidator:
 
     def check(name: str) -> str:
         if name not in names:
-            raise _NotOneOf(names)
+            raise NotOneOf(names)
         return name
 
     return AfterValidator(check)
@@ -355,8 +358,16 @@ def read_plain(file: Path, largest: int = LARGEST) -> Any:
         OSError: It does not exist or cannot be read.
         SmallFileError: It is not a regular file, too large, or neither JSON nor YAML.
     """
-    if file.suffix != ".yaml":
-        return read_json(file, largest)
+    return read_plain_yaml(file, largest) if file.suffix == ".yaml" else read_json(file, largest)
+
+
+def read_plain_yaml(file: Path, largest: int = LARGEST) -> Any:
+    """Return the value of a YAML file, whatever its name.
+
+    Raises:
+        OSError: It does not exist or cannot be read.
+        SmallFileError: It is not a regular file, too large, or not YAML.
+    """
     try:
         return read_yaml(file, largest)
     except yaml.YAMLError as error:
@@ -400,7 +411,7 @@ def parse_written(facts: Any, model: type[Model], problems: Problems) -> Model |
             sentence = unknown_name("field", name, _fields_at(model, path), where)
         else:
             sentence = f"{_problem(mistake)}."
-        if isinstance(reason, _NotOneOf):
+        if isinstance(reason, NotOneOf):
             sentence += did_you_mean(mistake["input"], reason.names)
         problems.messages.append(owner + sentence)
     if len(found) > MOST_MISTAKES:
@@ -449,6 +460,7 @@ _RULES = {
     "model_type": "must be a mapping",
     "dict_type": "must be a mapping",
     "list_type": "must be a list",
+    "tuple_type": "must be a list",
     "string_type": "must be text",
     "string_unicode": "must be Unicode text",
     "int_type": "must be an integer",
@@ -464,7 +476,7 @@ _RULES = {
     "too_short": "must have at least {min_length} entries",
     "too_long": "must have at most {max_length} entries",
     "literal_error": "must be {expected}",
-    "greater_than": "must be above {gt}",
+    "greater_than": "must be above {gt:g}",
     "json_invalid": "is not JSON ({error})",
 }
 """pydantic's kinds of errors -> the rule, in the words that all our messages use."""

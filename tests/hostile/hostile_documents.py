@@ -33,6 +33,7 @@ from rllib_minestudio.benchmark.results_file import (
     RequestDocument,
 )
 from rllib_minestudio.benchmark.run import RESULT_FILE, _kept_result
+from rllib_minestudio.benchmark.task import SUITE_FILE, SuiteDocument, TaskDocument, load_suite
 from rllib_minestudio.checkpoints.formats import (
     HuggingFaceDocument,
     NetworkDocument,
@@ -49,6 +50,8 @@ from rllib_minestudio.checkpoints.record import (
 from rllib_minestudio.cli.checkpoint_command import _facts
 from rllib_minestudio.demonstrations.recording import OrderDocument, RecordingOrder, missing
 from rllib_minestudio.demonstrations.windows import imitated_from
+from rllib_minestudio.env.callbacks import build_callbacks
+from rllib_minestudio.env.callbacks.tasks import TaskFileDocument
 from rllib_minestudio.errors import (
     CheckpointError,
     CheckpointFormatError,
@@ -245,6 +248,32 @@ def _request() -> Any:
     }
 
 
+MOBS = {"name": "cow", "number": 2, "range_x": [-3, 3], "range_z": [-3, 3]}
+ITEM = {"slot": 0, "type": "stick", "quantity": 2}
+
+
+def _task() -> Any:
+    world = {"biomes": ["plains", "forest"], "commands": ["/weather rain"], "inventory": [ITEM]}
+    return {
+        **{"text": "Fell a tree.", "category": "collect", "time_limit": 600, "judged": "at_end"},
+        "world": {**world, "summon": [MOBS], "time": 500, "weather": "rain", "difficulty": "hard"},
+        **{"success": "pickup:*_log>=1", "because": "Logs come from trees.", "needs": ["fluids"]},
+        "progress": {"of": "pickup:*_log", "goal": 4},
+        **{"by_chance": "Never.", "origin": "wood", "solution": {"fell_tree": {"logs": 1}}},
+        "rewards": {"Rewards": {"reward_cfg": []}},
+    }
+
+
+def _task_file() -> Any:
+    return {
+        **{"name": "hunt", "text": "Hunt a cow.", "custom_init_commands": ["/time set 6000"]},
+        **{"biomes": ["plains"], "random_tp_range": 100, "start_time": 0, "start_weather": "clear"},
+        **{"summon_mobs": [MOBS], "commands": ["/weather clear"], "time_limit": 600},
+        **{"init_inventory": [ITEM], "use_prev_action": True, "defaults": ["base", "_self_"]},
+        **{"spawn_positions": [{"seed": 5, "position": [100, 80, 7]}], "reference_video": "hunt"},
+    }
+
+
 def _evaluation() -> Summary:
     episodes = [
         EvaluatedEpisode(i, 7 + i, "cow", 5, float(i), success=i == 0, labels={"status": "yes"})
@@ -381,6 +410,17 @@ def read_request(file: Path) -> None:
     claim_folder(file.parent, _request())
 
 
+def read_suite(file: Path) -> None:
+    found = load_suite(file.parent)
+    printed(found.title, found.text)
+    for task in found.tasks:
+        printed(task.text, task.category, task.because, str(task.progress), *task.marks())
+
+
+def read_task_file(file: Path) -> None:
+    printed(*map(repr, build_callbacks([{"TaskFile": str(file)}])))
+
+
 def read_summary(file: Path) -> None:
     found = Summary.load(file)
     printed(summary_table(found), comparison_table(found, found, compare(found, found)))
@@ -469,6 +509,8 @@ class Format(NamedTuple):
         file.parent.mkdir(parents=True, exist_ok=True)
         if file.name in ("record.yaml", "playing.yaml"):
             text = with_own_digest(f"{text}\n")
+        if file.name == SUITE_FILE:
+            (file.parent / "cow.yaml").write_text(json.dumps(_task()))
         if file.name in (INFOS_FILE, "NAME.jsonl"):
             for name, content in _beside(file.name).items():
                 (file.parent / name).write_bytes(content)
@@ -507,6 +549,12 @@ FORMATS = {
             *(f"tasks/tree/{RESULT_FILE}", KeptTaskDocument, _task_result),
             *(read_task_result, (MineStudioError,)),
         ),
+        "suite": (
+            *(SUITE_FILE, SuiteDocument, lambda: {"title": "Mine", "text": "For me."}),
+            *(read_suite, _OPTIONS),
+        ),
+        "suite_task": ("cow.yaml", TaskDocument, _task, read_suite, _OPTIONS),
+        "task_file": ("hunt.yaml", TaskFileDocument, _task_file, read_task_file, _OPTIONS),
         "request": (REQUEST_FILE, RequestDocument, _request, read_request, _REQUESTS),
         "summary": ("summary.json", SummaryDocument, _summary, read_summary, (MineStudioError,)),
         "episode": ("episode.json", EpisodeDocument, _episode, read_episode, (RecordingError,)),

@@ -26,7 +26,13 @@ from rllib_minestudio.foundation.documents import (
 from rllib_minestudio.foundation.files import SmallFileError, parse_json, read_yaml
 
 MODULES = (
-    *("benchmark.results_file", "checkpoints.formats", "demonstrations.recording"),
+    *(
+        "benchmark.results_file",
+        "benchmark.task",
+        "checkpoints.formats",
+        "demonstrations.recording",
+    ),
+    "env.callbacks.tasks",
     *("evaluation.summary", "experiments.run_files", "recordings.columns", "recordings.contractor"),
     *("recordings.reader", "watch.protocol"),
 )
@@ -77,7 +83,8 @@ def unbounded(schema, where):
         return
     if kind == "array":
         yield from unbounded(schema.get("items", {}), f"{where}[]")
-    if kind not in BOUNDS or any(bound not in schema for bound in BOUNDS[kind]):
+    found = {bound.replace("exclusiveM", "m") for bound in schema}
+    if kind not in BOUNDS or any(bound not in found for bound in BOUNDS[kind]):
         yield where
 
 
