@@ -21,16 +21,19 @@ from rllib_minestudio.foundation.documents import (
     LONGEST_LINE,
     LONGEST_NAME,
     MOST_FIELDS,
+    Contradiction,
     Document,
     MeasuredInLine,
+    Name,
+    one_of,
     parse_document,
 )
 from rllib_minestudio.foundation.files import SmallFileError, parse_json
-from rllib_minestudio.foundation.options import is_integer, is_list, shown
 from rllib_minestudio.recordings.failures import DAMAGE
 from rllib_minestudio.recordings.layout import (
     KEY_COLUMNS,
     KL_COLUMN,
+    OBSERVATIONS,
     OUTCOME_COLUMNS,
     REMOVED,
     TOKEN_COLUMNS,
@@ -200,11 +203,9 @@ MOST_DIMENSIONS = 8
 MOST_BYTES = 2**28
 """Limit on all columns together: a kilobyte per step in an episode of three and a half hours."""
 
-_DTYPES = frozenset(
-    (
-        *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-        *("float16", "float32", "float64"),
-    )
+_DTYPES = (
+    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float16", "float32", "float64"),
 )
 
 
@@ -243,8 +244,8 @@ class ObservationColumns:
             self._rows = rows
             self._bytes = {name: array("B") for name in rows}
             self._row_bytes = sum(row.size for row in rows.values())
-            for problem in problems_of(self.description(), steps=1):
-                raise ValueError(problem)
+            parse_document({OBSERVATIONS: self.description()}, PartsDocument)
+            refuse_too_large(self.description(), steps=1)
         elif rows != self._rows:
             raise ValueError("the parts of an observation are not those of the first one")
         self._count += 1
@@ -275,7 +276,7 @@ class RecordedObservations(Mapping[str, NDArray]):
 
     Args:
         path: The file of columns.
-        description: The columns' description, checked by `problems_of`.
+        description: The columns' description, as `PartsDocument` has it.
         steps: Number of rows.
         damaged: Returns the error to raise for a reason.
     """
@@ -309,33 +310,36 @@ class RecordedObservations(Mapping[str, NDArray]):
         return len(self._rows)
 
 
-def problems_of(description: Any, steps: int) -> list[str]:
-    """Return what is wrong with the description of the columns, or with their size.
+class PartDocument(Document):
+    """The rows of a column."""
+
+    shape: Annotated[
+        list[Annotated[int, Field(ge=0, le=MOST_BYTES)]],
+        Field(max_length=MOST_DIMENSIONS, fail_fast=True),
+    ]
+    dtype: Annotated[Name, one_of(_DTYPES)]
+
+
+class PartsDocument(Document):
+    """What a description holds, whatever else is in its file."""
+
+    observations: Annotated[dict[Name, PartDocument], Field(max_length=MOST_PARTS)]
+
+
+def refuse_too_large(description: Mapping[str, Any], steps: int) -> None:
+    """Refuse columns that are too large together.
 
     Args:
-        description: The value of `observations` in `episode.json`.
+        description: The columns' description, as `PartsDocument` has it.
         steps: Number of rows of each column.
+
+    Raises:
+        Contradiction: They are larger than `MOST_BYTES`.
     """
-    if not isinstance(description, dict) or len(description) > MOST_PARTS:
-        return [f"observations must be a mapping with at most {MOST_PARTS} entries"]
-    total = 0
-    for name, told in description.items():
-        told = told if isinstance(told, dict) else {}
-        shape: Any = told.get("shape")
-        dtype: Any = told.get("dtype")
-        if not isinstance(dtype, str) or dtype not in _DTYPES:
-            return [f"dtype of the observation {name!r} must be one of numbers; got {shown(dtype)}"]
-        if (
-            not is_list(shape)
-            or len(shape) > MOST_DIMENSIONS
-            or not all(is_integer(side) and 0 <= side <= MOST_BYTES for side in shape)
-        ):
-            return [
-                f"shape of the observation {name!r} must be a list of at most {MOST_DIMENSIONS} "
-                f"numbers, from 0 to {MOST_BYTES}; got {shown(shape)}"
-            ]
-        total += Row(tuple(shape), np.dtype(dtype)).size * steps
-    return [_too_large(total)] if total > MOST_BYTES else []
+    rows = (Row(told["shape"], np.dtype(told["dtype"])) for told in description.values())
+    total = steps * sum(row.size for row in rows)
+    if total > MOST_BYTES:
+        raise Contradiction(_too_large(total))
 
 
 def _too_large(size: int) -> str:
