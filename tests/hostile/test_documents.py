@@ -8,6 +8,7 @@ import json
 from contextlib import suppress
 from importlib import import_module
 from itertools import islice
+from typing import Annotated
 
 import hostile_documents
 import pytest
@@ -19,11 +20,15 @@ from rllib_minestudio.foundation.documents import (
     Document,
     Excerpt,
     MeasuredMapping,
+    Name,
     Plain,
+    one_of,
     parse_document,
     parse_excerpt,
+    parse_written,
 )
 from rllib_minestudio.foundation.files import SmallFileError, parse_json, read_yaml
+from rllib_minestudio.foundation.options import Problems
 
 MODULES = (
     *(
@@ -162,6 +167,26 @@ class _Some(Document):
 def test_a_problem_names_the_field_the_value_and_the_rule(facts, said):
     with pytest.raises(SmallFileError, match=f"^{said}$"):
         parse_document(facts, _Some)
+
+
+class _WrittenDocument(Document):
+    some: _Some | None = None
+    colour: Annotated[Name, one_of(("green", "red"))] = "green"
+
+
+def test_every_mistake_of_what_a_person_wrote_is_told_up_to_a_limit():
+    problems = Problems("mine")
+    facts = {"colour": "gren", "some": {"txet": 1, "text": 5}}
+    assert parse_written(facts, _WrittenDocument, problems) is None
+    assert problems.messages == [
+        "mine: some.text must be text; got 5.",
+        "mine: some: unknown field 'txet'. Did you mean 'text'? Valid: text, plain, mapping.",
+        "mine: colour must be one of 'green', 'red'; got 'gren'. Did you mean 'green'?",
+    ]
+    problems = Problems()
+    parse_written({f"x{n}": 1 for n in range(50)}, _WrittenDocument, problems)
+    assert len(problems.messages) == 21
+    assert problems.messages[-1] == "30 more of its fields are wrong."
 
 
 class _UsedExcerpt(Excerpt):
