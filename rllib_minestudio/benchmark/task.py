@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-import yaml
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from rllib_minestudio.benchmark.structures import BLOCK_NAMES, known_structures
 from rllib_minestudio.env.callbacks import check_callbacks
@@ -26,26 +26,44 @@ from rllib_minestudio.evaluation.filters import (
     parse_quantity,
 )
 from rllib_minestudio.evaluation.filters.conditions import CHEST, STRUCTURE, matches
-from rllib_minestudio.foundation.files import SmallFileError, read_yaml
-from rllib_minestudio.foundation.options import (
-    Problems,
-    broken_rule,
-    is_integer,
-    is_list,
-    is_number,
-    shown,
-    unknown_name,
+from rllib_minestudio.foundation.documents import (
+    HUGE,
+    Document,
+    Name,
+    NotOneOf,
+    PlainMapping,
+    Text,
+    TupleOf,
+    given,
+    one_of,
+    parse_written,
+    read_plain,
 )
+from rllib_minestudio.foundation.files import SmallFileError, read_yaml
+from rllib_minestudio.foundation.options import Problems, is_integer, unknown_name
 
 # ------------------------------------------------------------------------------ the world of a task
 
 
-@dataclass(frozen=True)
-class TaskWorld:
+def _short_name(biome: str) -> str:
+    return biome.removeprefix(NAMESPACE)
+
+
+def _time_of_day(value: Any) -> Any:
+    if isinstance(value, str) and value not in TIMES:
+        raise NotOneOf(TIMES)
+    if not isinstance(value, str) and not (is_integer(value) and 0 <= value <= DAY_TICKS):
+        raise ValueError(
+            f"must be one of {', '.join(TIMES)}, or ticks since sunrise, 0 to {DAY_TICKS}"
+        )
+    return value
+
+
+class WorldDocument(Document):
     """The initial state of a task's episodes, which is determined by the episode's seed.
 
     Attributes:
-        biomes: Biomes, one of which is drawn for each episode.
+        biomes: Biomes, one of which is drawn for each episode; the engine decides which exist.
         commands: Chat commands, executed in order.
         inventory: Items, in the form of `InitInventory`.
         summon: Mobs around the player, in the form of `SummonMobs`.
@@ -54,76 +72,25 @@ class TaskWorld:
         difficulty: One of `DIFFICULTIES`.
     """
 
-    biomes: tuple[str, ...] = ("plains",)
-    commands: tuple[str, ...] = ()
-    inventory: tuple[Mapping[str, Any], ...] = ()
-    summon: tuple[Mapping[str, Any], ...] = ()
-    time: int | str = "day"
-    weather: str = "clear"
-    difficulty: str = "easy"
-    callbacks: tuple[Mapping[str, Any], ...] = field(init=False)
-    """Callbacks that prepare the world after a reset, in the form of `env_config.callbacks`."""
+    biomes: Annotated[
+        TupleOf[Annotated[Name, AfterValidator(_short_name)]], Field(min_length=1)
+    ] = ("plains",)
+    commands: TupleOf[Text] = ()
+    inventory: TupleOf[PlainMapping] = ()
+    summon: TupleOf[PlainMapping] = ()
+    time: Annotated[
+        Any,
+        BeforeValidator(_time_of_day),
+        WithJsonSchema(
+            {"anyOf": [{"enum": [*TIMES]}, {"type": "integer", "minimum": 0, "maximum": DAY_TICKS}]}
+        ),
+    ] = "day"
+    weather: Annotated[Name, one_of(WEATHERS)] = "clear"
+    difficulty: Annotated[Name, one_of(DIFFICULTIES)] = "easy"
 
-    def __post_init__(self) -> None:
-        """Validate all fields and build the callbacks.
-
-        Raises:
-            InvalidOptionsError: A field is wrong; lists all problems.
-        """
-        problems = Problems()
-        self._check_biomes(problems)
-        for name in ("commands", "inventory", "summon"):
-            value = getattr(self, name)
-            if is_list(value):
-                object.__setattr__(self, name, tuple(value))
-            else:
-                problems.add(name, value, "must be a list")
-        if not isinstance(self.time, str):
-            if not is_integer(self.time) or not 0 <= self.time <= DAY_TICKS:
-                rule = (
-                    f"must be one of {', '.join(TIMES)}, or ticks since sunrise, 0 to {DAY_TICKS}"
-                )
-                problems.add("time", self.time, rule)
-        else:
-            problems.choice("time", self.time, TIMES)
-        problems.choice("weather", self.weather, WEATHERS)
-        problems.choice("difficulty", self.difficulty, DIFFICULTIES)
-        problems.raise_if_any()
-        object.__setattr__(self, "callbacks", self._callbacks())
-        self._check_callbacks(problems)
-        problems.raise_if_any()
-
-    @classmethod
-    def from_mapping(cls, given: Any) -> TaskWorld:
-        """Read the section `world` of a task file.
-
-        Raises:
-            InvalidOptionsError: The section is invalid; lists all problems.
-        """
-        names = [option.name for option in fields(cls) if option.init]
-        if not isinstance(given, Mapping):
-            rule = f"must be a mapping with some of {', '.join(names)}"
-            raise InvalidOptionsError(broken_rule("world", given, rule))
-        problems = Problems("world")
-        known = problems.known("field", given, names)
-        world = cls()
-        try:
-            world = cls(**known)
-        except InvalidOptionsError as error:
-            problems.include(error)
-        problems.raise_if_any()
-        return world
-
-    def _check_biomes(self, problems: Problems) -> None:
-        """Add problems of the biomes, except unknown names, which the engine decides."""
-        names = self.biomes
-        if not is_list(names) or not names or not all(isinstance(name, str) for name in names):
-            problems.add("biomes", names, "must be a non-empty list of names, such as [plains]")
-            return
-        object.__setattr__(self, "biomes", tuple(name.removeprefix(NAMESPACE) for name in names))
-
-    def _callbacks(self) -> tuple[Mapping[str, Any], ...]:
-        """Return the callbacks that the task needs."""
+    @cached_property
+    def callbacks(self) -> tuple[Mapping[str, Any], ...]:
+        """Callbacks that prepare the world after a reset, in the form of `env_config.callbacks`."""
         time = TIMES[self.time] if isinstance(self.time, str) else self.time
         settings = [
             f"/time set {time}",
@@ -143,16 +110,8 @@ class TaskWorld:
             specs.append({"InitInventory": {"init_inventory": items}})
         return tuple(specs)
 
-    def _check_callbacks(self, problems: Problems) -> None:
-        """Add the problems that the callbacks find, under the names used in the file."""
-        for spec in self.callbacks:
-            try:
-                check_callbacks([spec])
-            except InvalidOptionsError as error:
-                problems.messages.extend(
-                    problem.removeprefix("callbacks[0]: ") for problem in error.problems
-                )
 
+# ------------------------------------------------------------------------------------------- a task
 
 ANY_TIME, AT_END = "any_time", "at_end"
 """A task succeeds as soon as its condition holds, or if it holds at the end."""
@@ -164,8 +123,59 @@ LONGEST_TIME_LIMIT = 1_000_000
 
 _SECONDS = re.compile(r"\bseconds[<>=!]")
 
-_TEXTS = ("success", "because", "undecidable", "by_chance", "origin")
-"""Optional text fields."""
+
+def _one_line(text: str) -> str:
+    """Return a text with its white space as single spaces."""
+    words = " ".join(text.split())
+    if not words:
+        raise ValueError("must not be empty")
+    return words
+
+
+def _short(text: str) -> str:
+    if len(text.encode()) > LONGEST_TEXT:
+        raise ValueError(f"must have at most {LONGEST_TEXT} bytes in UTF-8")
+    return text
+
+
+def _one_call(example: str) -> BeforeValidator:
+    """Return the validator of a mapping with one name and its arguments."""
+
+    def check(value: Any) -> Any:
+        if not isinstance(value, dict) or len(value) != 1:
+            raise ValueError(f"must be one name and its arguments, such as {example}")
+        return value
+
+    return BeforeValidator(check)
+
+
+_Words = Annotated[Text, AfterValidator(_one_line)]
+
+
+class ProgressDocument(Document):
+    """A quantity of the filter language, and the amount of it that is the goal."""
+
+    of: Text
+    goal: Annotated[float, Field(gt=0, le=HUGE)]
+
+
+class TaskDocument(Document):
+    """A task file; `BenchmarkTask` says what the fields mean."""
+
+    text: Annotated[_Words, AfterValidator(_short)]
+    category: Annotated[Name, AfterValidator(_one_line)]
+    time_limit: Annotated[int, Field(ge=1, le=LONGEST_TIME_LIMIT)]
+    world: WorldDocument = WorldDocument()
+    success: _Words | None = None
+    judged: Annotated[Name, one_of((ANY_TIME, AT_END))] = ANY_TIME
+    progress: ProgressDocument | None = None
+    because: _Words | None = None
+    needs: TupleOf[Name] = ()
+    undecidable: _Words | None = None
+    by_chance: _Words | None = None
+    solution: Annotated[PlainMapping, _one_call("{fell_tree: {logs: 1}}")] | None = None
+    rewards: Annotated[PlainMapping, _one_call("{TechTreeRewards: {}}")] | None = None
+    origin: _Words | None = None
 
 
 @dataclass(frozen=True)
@@ -210,7 +220,7 @@ class BenchmarkTask:
     text: str
     category: str
     time_limit: int
-    world: TaskWorld = field(default_factory=TaskWorld)
+    world: WorldDocument = field(default_factory=WorldDocument)
     success: str | None = None
     judged: str = ANY_TIME
     progress: ProgressGoal | None = None
@@ -233,23 +243,18 @@ class BenchmarkTask:
         Raises:
             InvalidOptionsError: The task is invalid; lists all problems.
         """
-        options = [option for option in fields(cls) if option.name != "name"]
-        known = [option.name for option in options]
-        if not isinstance(given, Mapping):
-            rule = f"must be a mapping with some of {', '.join(known)}"
-            raise InvalidOptionsError(broken_rule(f"task {name}", given, rule))
         problems = Problems(f"task {name}")
-        facts = problems.known("field", given, known)
-        for option in options:
-            required = option.default is MISSING and option.default_factory is MISSING
-            if required and option.name not in given:
-                problems.messages.append(f"task {name}: {option.name} is missing.")
-        _check_words(problems, facts)
-        _check_judgement(problems, facts)
-        _check_needs(problems, facts)
-        _check_parts(problems, facts)
+        told = parse_written(given, TaskDocument, problems)
         problems.raise_if_any()
-        return cls(name, **facts)
+        assert told is not None
+        goal = _checked_progress(problems, told.progress)
+        _check_judgement(problems, told)
+        for capability in told.needs:
+            if capability not in lacking_capabilities():
+                problems.unknown("capability in needs", capability, lacking_capabilities())
+        _check_callbacks(problems, told)
+        problems.raise_if_any()
+        return cls(name, **{**dict(told), "progress": goal})
 
     @cached_property
     def condition(self) -> EpisodeFilter | None:
@@ -284,42 +289,21 @@ class BenchmarkTask:
         return replace(self, time_limit=steps)
 
 
-def _check_words(problems: Problems, facts: dict[str, Any]) -> None:
-    """Add problems of texts and numbers; normalise the texts' white space."""
-    for name in ("text", "category", *_TEXTS):
-        value = facts.get(name)
-        if value is None and (name in _TEXTS or name not in facts):
-            facts.pop(name, None)
-        elif not isinstance(value, str) or not value.strip():
-            problems.add(name, value, "must be a text")
-        else:
-            facts[name] = " ".join(value.split())
-    text = facts.get("text", "")
-    if isinstance(text, str) and len(text.encode(errors="replace")) > LONGEST_TEXT:
-        problems.add("text", text, f"must have at most {LONGEST_TEXT} bytes in UTF-8")
-    limit = facts.get("time_limit", 1)
-    if not is_integer(limit) or not 1 <= limit <= LONGEST_TIME_LIMIT:
-        problems.add("time_limit", limit, f"must be an integer from 1 to {LONGEST_TIME_LIMIT}")
-    problems.choice("judged", facts.setdefault("judged", ANY_TIME), (ANY_TIME, AT_END))
-
-
-def _check_judgement(problems: Problems, facts: dict[str, Any]) -> None:
-    """Add problems of the condition and the progress."""
-    success, undecidable = facts.get("success"), facts.get("undecidable")
-    if success is not None and undecidable is not None:
-        problems.add("undecidable", undecidable, "must not be given where there is a success")
-    elif success is None and undecidable is None and not facts.get("needs"):
+def _check_judgement(problems: Problems, told: TaskDocument) -> None:
+    """Add problems of the condition."""
+    if told.success is not None and told.undecidable is not None:
+        problems.add("undecidable", told.undecidable, "must not be given where there is a success")
+    elif told.success is None and told.undecidable is None and not told.needs:
         problems.messages.append(
             f"{problems.owner}: success is missing; a task that no program can decide says why in "
             "undecidable."
         )
-    if isinstance(success, str):
-        _check_condition(problems, success)
-        if facts.get("because") is None:
+    if told.success is not None:
+        _check_condition(problems, told.success)
+        if told.because is None:
             problems.messages.append(
                 f"{problems.owner}: because is missing; say why the condition represents the text."
             )
-    _check_progress(problems, facts)
 
 
 def _check_condition(problems: Problems, text: str) -> None:
@@ -341,63 +325,31 @@ def _check_names(problems: Problems, facts: Iterable[WorldFact]) -> None:
             problems.messages.append(f"{problems.owner}: {fact.key}: {problem}")
 
 
-def _check_progress(problems: Problems, facts: dict[str, Any]) -> None:
-    """Add problems of the progress, and turn it into a `ProgressGoal`."""
-    progress = facts.get("progress")
-    if progress is None:
-        return
-    if not isinstance(progress, Mapping) or set(progress) != {"of", "goal"}:
-        problems.add("progress", progress, "must be a mapping of a quantity `of` and its `goal`")
-        return
-    of, goal = progress["of"], progress["goal"]
-    if not is_number(goal) or goal <= 0:
-        problems.add("progress.goal", goal, "must be a number above 0")
-    elif not isinstance(of, str):
-        problems.add("progress.of", of, "must be a quantity, such as 'pickup:*_log'")
-    else:
-        try:
-            quantity = parse_quantity(of)
-            _check_names(problems, quantity.needed_facts())
-            facts["progress"] = ProgressGoal(str(quantity), float(goal))
-        except InvalidOptionsError as error:
-            problems.include(error)
-
-
-def _check_needs(problems: Problems, facts: dict[str, Any]) -> None:
-    """Add problems of unknown capabilities."""
-    needs = facts.setdefault("needs", ())
-    if not is_list(needs):
-        problems.add("needs", needs, "must be a list of names in capabilities.yaml")
-        return
-    facts["needs"] = tuple(needs)
-    for name in needs:
-        if name not in lacking_capabilities():
-            problems.unknown("capability in needs", name, lacking_capabilities())
-
-
-def _check_parts(problems: Problems, facts: dict[str, Any]) -> None:
-    """Add problems of world, rewards and solution, and turn the world into a `TaskWorld`."""
+def _checked_progress(problems: Problems, told: ProgressDocument | None) -> ProgressGoal | None:
+    """Return the measure of progress; add the problems of its quantity."""
+    if told is None:
+        return None
     try:
-        facts["world"] = TaskWorld.from_mapping(facts.get("world", {}))
+        quantity = parse_quantity(told.of)
     except InvalidOptionsError as error:
         problems.include(error)
-    for name, example in (
-        ("rewards", "{TechTreeRewards: {}}"),
-        ("solution", "{fell_tree: {logs: 1}}"),
+        return None
+    _check_names(problems, quantity.needed_facts())
+    return ProgressGoal(str(quantity), float(told.goal))
+
+
+def _check_callbacks(problems: Problems, told: TaskDocument) -> None:
+    """Add the problems that the callbacks of world and rewards find."""
+    for section, specs in (
+        ("world", told.world.callbacks),
+        ("rewards", [] if told.rewards is None else [told.rewards]),
     ):
-        value = facts.get(name)
-        is_one = isinstance(value, Mapping) and len(value) == 1
-        if value is not None and not is_one:
-            problems.messages.append(
-                f"{problems.owner}: {name} must be one name and its arguments, such as {example}; "
-                f"got {shown(value)}."
-            )
-        elif name == "rewards" and is_one:
+        for spec in specs:
             try:
-                check_callbacks([value])
+                check_callbacks([spec])
             except InvalidOptionsError as error:
                 problems.messages.extend(
-                    f"{problems.owner}: rewards: {problem.removeprefix('callbacks[0]: ')}"
+                    f"{problems.owner}: {section}: {problem.removeprefix('callbacks[0]: ')}"
                     for problem in error.problems
                 )
 
@@ -466,6 +418,13 @@ SUITE_FILE = "suite.yaml"
 """File with the `title` and `text` of a suite."""
 
 _SUFFIX = ".yaml"
+
+
+class SuiteDocument(Document):
+    """The file of a suite."""
+
+    title: _Words = ""
+    text: _Words = ""
 
 
 @dataclass(frozen=True)
@@ -578,7 +537,7 @@ def _load_tasks(problems: Problems, folder: Path, root: Path) -> tuple[Benchmark
     return tuple(tasks)
 
 
-def _description(problems: Problems, folder: Path) -> Mapping[str, str]:
+def _description(problems: Problems, folder: Path) -> Mapping[str, Any]:
     """Return title and text of a suite; a subfolder without a file inherits its suite's."""
     file = folder / SUITE_FILE
     if not file.is_file() and folder.is_relative_to(FOLDER):
@@ -587,19 +546,13 @@ def _description(problems: Problems, folder: Path) -> Mapping[str, str]:
     if not file.is_file():
         return {}
     owner = Problems(str(file))
-    found: Any = {}
+    told = None
     try:
-        found = _read(file)
+        told = parse_written(_read(file), SuiteDocument, owner)
     except InvalidOptionsError as error:
         problems.include(error)
-    if not isinstance(found, Mapping) or not set(found) <= {"title", "text"}:
-        owner.messages.append(f"{file} must hold title and text; got {shown(found)}.")
-        found = {}
-    for key, value in found.items():
-        if not isinstance(value, str) or not value.strip():
-            owner.add(key, value, "must be a text")
     problems.messages.extend(owner.messages)
-    return {key: " ".join(str(value).split()) for key, value in found.items()}
+    return {} if told is None else given(told)
 
 
 def _read(file: Path) -> Any:
@@ -609,7 +562,7 @@ def _read(file: Path) -> Any:
         InvalidOptionsError: The file cannot be read.
     """
     try:
-        return read_yaml(file)
-    except (OSError, SmallFileError, yaml.YAMLError) as error:
+        return read_plain(file)
+    except (OSError, SmallFileError) as error:
         what = " ".join(str(error).split())
         raise InvalidOptionsError(f"the file {file} cannot be read: {what}") from error

@@ -24,6 +24,7 @@ from rllib_minestudio.checkpoints.lookup import TENSORS
 from rllib_minestudio.checkpoints.record import RECORD_FILE
 from rllib_minestudio.errors import MineStudioError, UntrustedError
 from rllib_minestudio.foundation.files import write_whole
+from rllib_minestudio.foundation.options import printable
 
 CONFIG_VARIABLE = "RLLIB_MINESTUDIO_CONFIG"
 """Environment variable for another folder of the user's key."""
@@ -181,6 +182,6 @@ def refuse_untrusted(source: object, requests: Sequence[str]) -> None:
     if requests:
         raise UntrustedError(
             f"{str(source)!r} was not saved by you, or has changed since, and asks for more than "
-            f"data: {'; '.join(requests)}. Nothing of this was done. If you trust who wrote it, "
-            "say so with --trust (in Python: trust=True)."
+            f"data: {printable('; '.join(requests))}. Nothing of this was done. If you trust who "
+            "wrote it, say so with --trust (in Python: trust=True)."
         )

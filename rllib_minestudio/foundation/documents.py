@@ -18,9 +18,9 @@ imports it only where it reads.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
 import yaml
 from pydantic import (
@@ -34,9 +34,18 @@ from pydantic import (
     WithJsonSchema,
     model_validator,
 )
+from pydantic_core import ErrorDetails
 
+from rllib_minestudio.errors import did_you_mean
 from rllib_minestudio.foundation.files import LARGEST, SmallFileError, read_json, read_yaml
-from rllib_minestudio.foundation.options import EVER, MANY, printable, shown
+from rllib_minestudio.foundation.options import (
+    EVER,
+    MANY,
+    Problems,
+    printable,
+    shown,
+    unknown_name,
+)
 
 MOST_FIELDS = 10_000
 """Limit on the entries of a mapping, known or not."""
@@ -46,10 +55,14 @@ class Contradiction(ValueError):
     """Fields of a document contradict each other; raised by a model's own validators."""
 
 
-class Document(BaseModel):
-    """Base class of all models: strict types, no unknown fields, only finite numbers, immutable."""
+class _Strict(BaseModel):
+    """Strict types, no unknown fields, only finite numbers, immutable."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Document(_Strict):
+    """Base class of models of whole files, and of lines of which everything is used."""
 
     @model_validator(mode="before")
     @classmethod
@@ -57,6 +70,20 @@ class Document(BaseModel):
         if isinstance(facts, dict) and len(facts) > MOST_FIELDS:  # each unknown one costs an error
             raise ValueError(f"must have at most {MOST_FIELDS:,} fields")
         return facts
+
+
+class Excerpt(_Strict):
+    """Base class of models of what is used of a line that holds more; the rest is dropped.
+
+    Its text is parsed where it is checked, without an object for what is dropped. The text's size
+    is the bound of that.
+
+    Attributes:
+        longest: Most bytes of the text; real lines have thousands.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+    longest: ClassVar[int] = 1024**2
 
 
 # --------------------------------------------------------------------------------- types of fields
@@ -124,7 +151,29 @@ RelativePath = Annotated[str, Field(min_length=1, max_length=1000), AfterValidat
 
 Item = TypeVar("Item")
 ListOf = Annotated[list[Item], Field(max_length=MANY, fail_fast=True)]
+TupleOf = Annotated[tuple[Item, ...], Field(strict=False, max_length=MANY, fail_fast=True)]
+"""A list of a file that stays as it is."""
+
 MappingOf = Annotated[dict[Name, Item], Field(max_length=MOST_FIELDS)]
+
+
+class NotOneOf(ValueError):
+    """A text is none of those that there are."""
+
+    def __init__(self, names: Collection[str]) -> None:
+        self.names = tuple(names)
+        super().__init__(f"must be one of {', '.join(map(repr, self.names))}")
+
+
+def one_of(names: Collection[str]) -> AfterValidator:
+    """Return the validator of a text that is one of a table's names."""
+
+    def check(name: str) -> str:
+        if name not in names:
+            raise NotOneOf(names)
+        return name
+
+    return AfterValidator(check)
 
 
 # ------------------------------------------------------------------------------------- plain data
@@ -155,42 +204,73 @@ class _Plain:
 
     Args:
         finite: Whether numbers must be finite, and at most `HUGE`.
+        longest: Most characters of a text.
+        values: Most values, nested ones included.
+        largest: Largest integer.
     """
 
-    def __init__(self, finite: bool) -> None:
-        self._finite = finite
+    def __init__(
+        self,
+        finite: bool,
+        longest: int = LONGEST_TEXT,
+        values: int = MOST_VALUES,
+        largest: int = LARGEST_INTEGER,
+    ) -> None:
+        self._finite, self._longest, self._values = finite, longest, values
+        self._largest = largest
+        self._free = {bool, type(None)} if finite else {bool, type(None), float}
+        self.schema = {
+            "maxLength": longest,
+            "minimum": -largest,
+            "maximum": largest,
+            "maxItems": values,
+            "maxDepth": MOST_NESTED,
+        }
 
     def __call__(self, value: Any) -> Any:
-        self._left = MOST_VALUES
+        self._left = self._values
         self._check(value, 0)
         return value
 
     def _check(self, value: Any, depth: int) -> None:
-        self._left -= 1
-        if self._left < 0:
-            raise _NotPlain(f"must have at most {MOST_VALUES:,} values", "more")
-        if isinstance(value, str):
-            if len(value) > LONGEST_TEXT:
-                raise _NotPlain(f"must have at most {LONGEST_TEXT:,} characters", value)
-            _check_characters(value)
-        elif isinstance(value, float):
-            if self._finite and not abs(value) <= HUGE:
+        if type(value) in self._free:
+            return
+        if isinstance(value, float):
+            if not abs(value) <= HUGE:
                 raise _NotPlain(f"must be a number from -{HUGE:g} to {HUGE:g}", value)
+        elif isinstance(value, str):
+            if len(value) > self._longest:
+                raise _NotPlain(f"must have at most {self._longest:,} characters", value)
+            if not value.isascii():
+                _check_characters(value)
         elif isinstance(value, int):
-            if abs(value) > LARGEST_INTEGER:
-                rule = f"must be an integer from -{LARGEST_INTEGER} to {LARGEST_INTEGER}"
+            if not -self._largest <= value <= self._largest:
+                rule = f"must be an integer from -{self._largest} to {self._largest}"
                 raise _NotPlain(rule, value)
-        elif isinstance(value, dict | list):
+        elif isinstance(value, (dict, list)):
             self._check_entries(value, depth)
-        elif value is not None:
+        else:
             raise _NotPlain("must be a number, text, list or mapping", value)
 
     def _check_entries(self, value: dict[Any, Any] | list[Any], depth: int) -> None:
         if depth == MOST_NESTED:
             raise _NotPlain(f"must be nested at most {MOST_NESTED} deep", value)
+        self._left -= len(value)
+        if self._left < 0:
+            raise _NotPlain(f"must have at most {self._values:,} values", value)
+        if isinstance(value, dict):
+            for key in value:
+                if not (type(key) is str and len(key) <= LONGEST_NAME and key.isascii()):
+                    _check_key(key, is_outer=depth == 0)
+        free, most, longest = self._free, self._largest, self._longest
         for key, entry in value.items() if isinstance(value, dict) else enumerate(value):
-            if isinstance(value, dict):
-                _check_key(key, is_outer=depth == 0)
+            kind = type(entry)  # the usual ones first: a recording has millions
+            if (
+                kind in free
+                or (kind is int and -most <= entry <= most)
+                or (kind is str and len(entry) <= longest and entry.isascii())
+            ):
+                continue
             try:
                 self._check(entry, depth + 1)
             except _NotPlain as error:
@@ -225,13 +305,7 @@ def _mapping(value: Any) -> Any:
     return value
 
 
-_LIMITS = {
-    "maxLength": LONGEST_TEXT,
-    "minimum": -LARGEST_INTEGER,
-    "maximum": LARGEST_INTEGER,
-    "maxItems": MOST_VALUES,
-    "maxDepth": MOST_NESTED,
-}
+_LIMITS = _Plain(finite=True).schema
 _FINITE, _ANY = BeforeValidator(_Plain(finite=True)), BeforeValidator(_Plain(finite=False))
 
 Plain = Annotated[Any, _FINITE, WithJsonSchema(_LIMITS)]
@@ -247,10 +321,19 @@ MeasuredMapping = Annotated[
 
 Measured = Annotated[Any, _ANY, WithJsonSchema(_LIMITS)]
 
+LONGEST_LINE = 8 * 1024**2
+"""Limit on the characters of a line of plain data; it bounds the texts and values in it."""
+
+_IN_A_LINE = _Plain(finite=False, longest=LONGEST_LINE, values=LONGEST_LINE, largest=2**128)
+
+MeasuredInLine = Annotated[Any, BeforeValidator(_IN_A_LINE), WithJsonSchema(_IN_A_LINE.schema)]
+"""Measured data of an environment, in a line: an array may be in it, or a seed of numpy's."""
+
 
 # ---------------------------------------------------------------------------------------- reading
 
 Model = TypeVar("Model", bound=Document)
+Used = TypeVar("Used", bound=Excerpt)
 
 
 def read_document(file: Path, model: type[Model], largest: int = LARGEST) -> Model:
@@ -275,8 +358,16 @@ def read_plain(file: Path, largest: int = LARGEST) -> Any:
         OSError: It does not exist or cannot be read.
         SmallFileError: It is not a regular file, too large, or neither JSON nor YAML.
     """
-    if file.suffix != ".yaml":
-        return read_json(file, largest)
+    return read_plain_yaml(file, largest) if file.suffix == ".yaml" else read_json(file, largest)
+
+
+def read_plain_yaml(file: Path, largest: int = LARGEST) -> Any:
+    """Return the value of a YAML file, whatever its name.
+
+    Raises:
+        OSError: It does not exist or cannot be read.
+        SmallFileError: It is not a regular file, too large, or not YAML.
+    """
     try:
         return read_yaml(file, largest)
     except yaml.YAMLError as error:
@@ -295,9 +386,67 @@ def parse_document(facts: Any, model: type[Model]) -> Model:
     try:
         return model.model_validate(facts)
     except ValidationError as error:
-        more = error.error_count() - 1
-        others = f", and {more:,} more of its fields are wrong" if more else ""
-        raise SmallFileError(f"{_problem(error)}{others}") from None
+        raise SmallFileError(_first_problem(error)) from None
+
+
+MOST_MISTAKES = 20
+"""Most mistakes of a file of which messages tell."""
+
+
+def parse_written(facts: Any, model: type[Model], problems: Problems) -> Model | None:
+    """Check what a person wrote, and note every mistake in it with what was probably meant.
+
+    Returns:
+        The document; None if there are mistakes.
+    """
+    try:
+        return model.model_validate(facts)
+    except ValidationError as error:
+        found = error.errors(include_url=False)
+    owner = f"{problems.owner}: " if problems.owner else ""
+    for mistake in found[:MOST_MISTAKES]:
+        *path, name = mistake["loc"] or ("",)
+        where, reason = "".join(_steps(path)), (mistake.get("ctx") or {}).get("error")
+        if mistake["type"] == "extra_forbidden":
+            sentence = unknown_name("field", name, _fields_at(model, path), where)
+        else:
+            sentence = f"{_problem(mistake)}."
+        if isinstance(reason, NotOneOf):
+            sentence += did_you_mean(mistake["input"], reason.names)
+        problems.messages.append(owner + sentence)
+    if len(found) > MOST_MISTAKES:
+        more = len(found) - MOST_MISTAKES
+        problems.messages.append(f"{owner}{more:,} more of its fields are wrong.")
+    return None
+
+
+def _fields_at(model: type[BaseModel], path: list[str | int]) -> list[str]:
+    """Return the names of the fields of a part of a document."""
+    for key in path:
+        kind = model.model_fields[str(key)].annotation
+        model = next(part for part in (kind, *get_args(kind)) if _is_model(part))
+    return list(model.model_fields)
+
+
+def _is_model(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
+def parse_excerpt(text: bytes, model: type[Used]) -> Used:
+    """Parse and check a JSON text of which a part is used.
+
+    Of a key that is given twice, the last value is taken, as by `json.loads`.
+
+    Raises:
+        SmallFileError: It is too long, not JSON, or no such text; the message is a phrase without a
+            full stop.
+    """
+    if len(text) > model.longest:
+        raise SmallFileError(f"it has {len(text):,} bytes, more than {model.longest:,}")
+    try:
+        return model.model_validate_json(text)
+    except ValidationError as error:
+        raise SmallFileError(_first_problem(error)) from None
 
 
 def given(document: Document) -> dict[str, Any]:
@@ -311,6 +460,7 @@ _RULES = {
     "model_type": "must be a mapping",
     "dict_type": "must be a mapping",
     "list_type": "must be a list",
+    "tuple_type": "must be a list",
     "string_type": "must be text",
     "string_unicode": "must be Unicode text",
     "int_type": "must be an integer",
@@ -326,13 +476,21 @@ _RULES = {
     "too_short": "must have at least {min_length} entries",
     "too_long": "must have at most {max_length} entries",
     "literal_error": "must be {expected}",
+    "greater_than": "must be above {gt:g}",
+    "json_invalid": "is not JSON ({error})",
 }
 """pydantic's kinds of errors -> the rule, in the words that all our messages use."""
 
 
-def _problem(error: ValidationError) -> str:
-    """Return the first problem of a document in words: field, rule, and the value received."""
-    found = error.errors(include_url=False)[0]
+def _first_problem(error: ValidationError) -> str:
+    """Return the first problem in words, and how many more there are."""
+    more = error.error_count() - 1
+    others = f", and {more:,} more of its fields are wrong" if more else ""
+    return f"{_problem(error.errors(include_url=False)[0])}{others}"
+
+
+def _problem(found: ErrorDetails) -> str:
+    """Return a problem in words: field, rule, and the value received."""
     context = dict(found.get("ctx") or {})
     path, value = list(found["loc"]), found["input"]
     rule = _RULES.get(found["type"], "must be something else").format(**context)
@@ -343,7 +501,7 @@ def _problem(error: ValidationError) -> str:
     name = "".join(_steps(path)) or "it"
     if isinstance(context.get("error"), Contradiction):
         return f"{name}: {rule}" if path else rule
-    if found["type"] in ("missing", "extra_forbidden"):
+    if found["type"] in ("missing", "extra_forbidden", "json_invalid"):
         return f"{name} {rule}"
     return f"{name} {rule}; got {shown(value)}"
 

@@ -201,7 +201,7 @@ def parse_json(text: str | bytes) -> Any:
         SmallFileError: It is not JSON, nested too deeply, or has a key twice.
     """
     try:
-        return json.loads(text, object_pairs_hook=_mapping)
+        return _DECODER.decode(text.decode() if isinstance(text, bytes) else text)
     except RecursionError:
         raise SmallFileError("it is nested too deeply") from None
     except SmallFileError:
@@ -220,6 +220,10 @@ def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         _refuse_doubled(key for key, _ in pairs)
     return found
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_mapping)
+"""Made once, as a recording has thousands of lines."""
 
 
 def _refuse_doubled(keys: Iterable[str]) -> None:

@@ -9,18 +9,31 @@ import math
 import zipfile
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ConfigDict, Field
 
-from rllib_minestudio.foundation.files import parse_json
-from rllib_minestudio.foundation.options import is_integer, is_list, shown
+from rllib_minestudio.foundation.documents import (
+    LONGEST_LINE,
+    LONGEST_NAME,
+    MOST_FIELDS,
+    Contradiction,
+    Document,
+    MeasuredInLine,
+    Name,
+    one_of,
+    parse_document,
+)
+from rllib_minestudio.foundation.files import SmallFileError, parse_json
 from rllib_minestudio.recordings.failures import DAMAGE
 from rllib_minestudio.recordings.layout import (
     KEY_COLUMNS,
     KL_COLUMN,
+    OBSERVATIONS,
     OUTCOME_COLUMNS,
     REMOVED,
     TOKEN_COLUMNS,
@@ -190,11 +203,9 @@ MOST_DIMENSIONS = 8
 MOST_BYTES = 2**28
 """Limit on all columns together: a kilobyte per step in an episode of three and a half hours."""
 
-_DTYPES = frozenset(
-    (
-        *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-        *("float16", "float32", "float64"),
-    )
+_DTYPES = (
+    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float16", "float32", "float64"),
 )
 
 
@@ -233,8 +244,8 @@ class ObservationColumns:
             self._rows = rows
             self._bytes = {name: array("B") for name in rows}
             self._row_bytes = sum(row.size for row in rows.values())
-            for problem in problems_of(self.description(), steps=1):
-                raise ValueError(problem)
+            parse_document({OBSERVATIONS: self.description()}, PartsDocument)
+            refuse_too_large(self.description(), steps=1)
         elif rows != self._rows:
             raise ValueError("the parts of an observation are not those of the first one")
         self._count += 1
@@ -265,7 +276,7 @@ class RecordedObservations(Mapping[str, NDArray]):
 
     Args:
         path: The file of columns.
-        description: The columns' description, checked by `problems_of`.
+        description: The columns' description, as `PartsDocument` has it.
         steps: Number of rows.
         damaged: Returns the error to raise for a reason.
     """
@@ -299,33 +310,36 @@ class RecordedObservations(Mapping[str, NDArray]):
         return len(self._rows)
 
 
-def problems_of(description: Any, steps: int) -> list[str]:
-    """Return what is wrong with the description of the columns, or with their size.
+class PartDocument(Document):
+    """The rows of a column."""
+
+    shape: Annotated[
+        list[Annotated[int, Field(ge=0, le=MOST_BYTES)]],
+        Field(max_length=MOST_DIMENSIONS, fail_fast=True),
+    ]
+    dtype: Annotated[Name, one_of(_DTYPES)]
+
+
+class PartsDocument(Document):
+    """What a description holds, whatever else is in its file."""
+
+    observations: Annotated[dict[Name, PartDocument], Field(max_length=MOST_PARTS)]
+
+
+def refuse_too_large(description: Mapping[str, Any], steps: int) -> None:
+    """Refuse columns that are too large together.
 
     Args:
-        description: The value of `observations` in `episode.json`.
+        description: The columns' description, as `PartsDocument` has it.
         steps: Number of rows of each column.
+
+    Raises:
+        Contradiction: They are larger than `MOST_BYTES`.
     """
-    if not isinstance(description, dict) or len(description) > MOST_PARTS:
-        return [f"observations must be a mapping with at most {MOST_PARTS} entries"]
-    total = 0
-    for name, told in description.items():
-        told = told if isinstance(told, dict) else {}
-        shape: Any = told.get("shape")
-        dtype: Any = told.get("dtype")
-        if not isinstance(dtype, str) or dtype not in _DTYPES:
-            return [f"dtype of the observation {name!r} must be one of numbers; got {shown(dtype)}"]
-        if (
-            not is_list(shape)
-            or len(shape) > MOST_DIMENSIONS
-            or not all(is_integer(side) and 0 <= side <= MOST_BYTES for side in shape)
-        ):
-            return [
-                f"shape of the observation {name!r} must be a list of at most {MOST_DIMENSIONS} "
-                f"numbers, from 0 to {MOST_BYTES}; got {shown(shape)}"
-            ]
-        total += Row(tuple(shape), np.dtype(dtype)).size * steps
-    return [_too_large(total)] if total > MOST_BYTES else []
+    rows = (Row(told["shape"], np.dtype(told["dtype"])) for told in description.values())
+    total = steps * sum(row.size for row in rows)
+    if total > MOST_BYTES:
+        raise Contradiction(_too_large(total))
 
 
 def _too_large(size: int) -> str:
@@ -340,9 +354,8 @@ def _too_large(size: int) -> str:
 COMPRESSION = 1
 """gzip's fastest level: most of the savings of the best one, in a tenth of the time."""
 
-_LONGEST_LINE = 8 * 1024**2
 _LARGEST_INFO = 64 * 1024**2
-"""Limits on the characters of a line and of a whole info; real ones have thousands."""
+"""Limit on the characters of a whole info; real ones have thousands."""
 
 
 class InfoLines:
@@ -377,6 +390,18 @@ class InfoLines:
         self._stream.close()
 
 
+class InfoDocument(Document):
+    """A line: the entries that are new or have changed, and the keys that are gone."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, MeasuredInLine]
+
+    removed: Annotated[
+        list[Annotated[str, Field(max_length=LONGEST_NAME)]],
+        Field(alias=REMOVED, max_length=MOST_FIELDS, fail_fast=True),
+    ] = Field([])
+
+
 def read_infos(path: Path) -> Iterator[dict[str, Any]]:
     """Yield whole infos, line by line.
 
@@ -386,22 +411,29 @@ def read_infos(path: Path) -> Iterator[dict[str, Any]]:
     info: dict[str, Any] = {}
     sizes: dict[str, int] = {}
     with gzip.open(path, "rt", encoding="utf-8") as stream:
-        while line := stream.readline(_LONGEST_LINE):
-            changed = parse_json(line)
-            if not isinstance(changed, dict):
-                raise ValueError(f"a line holds no info: {line[:40]!r}")
-            gone = changed.pop(REMOVED, ())
-            if not isinstance(gone, list | tuple):
-                raise ValueError(f"a line lists no keys under {REMOVED!r}")
-            info = {**{key: value for key, value in info.items() if key not in gone}, **changed}
-            sizes = {
-                key: _size(changed[key], line) if key in changed else sizes[key] for key in info
-            }
+        for number in count(1):
+            line = stream.readline(LONGEST_LINE)
+            if not line:
+                return
+            try:
+                told = parse_document(parse_json(line), InfoDocument)
+            except SmallFileError as error:
+                raise SmallFileError(f"line {number}: {error}") from error
+            if told.removed:
+                kept = info.keys() - told.removed
+                info = {key: value for key, value in info.items() if key in kept}
+                sizes = {key: sizes[key] for key in kept}
+            changed = told.__pydantic_extra__
+            info = {**info, **changed}
+            sizes.update(_sizes(changed, line))
             if sum(sizes.values()) > _LARGEST_INFO:
-                raise ValueError("an info has more than anybody could have recorded")
+                rule = f"its info must have at most {_LARGEST_INFO:,} characters"
+                raise SmallFileError(f"line {number}: {rule}")
             yield info
 
 
-def _size(value: Any, line: str) -> int:
-    """Return an upper bound on the characters of an entry; for a short line, the line's length."""
-    return len(line) if len(line) < 4096 else len(to_json(value))
+def _sizes(entries: dict[str, Any], line: str) -> dict[str, int]:
+    """Return an upper bound on each entry's characters; for a short line, the line's length."""
+    if len(line) < 4096:
+        return dict.fromkeys(entries, len(line))
+    return {key: len(to_json(value)) for key, value in entries.items()}

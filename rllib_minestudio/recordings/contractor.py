@@ -34,12 +34,12 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import av
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from rllib_minestudio.errors import RecordingError
 from rllib_minestudio.foundation.buttons import HOTBAR_KEYS, KEYS
-from rllib_minestudio.foundation.documents import ListOf, Name
-from rllib_minestudio.foundation.files import Unfinished
+from rllib_minestudio.foundation.documents import Excerpt, ListOf, Name, parse_excerpt
+from rllib_minestudio.foundation.files import SmallFileError, Unfinished
 from rllib_minestudio.foundation.recording_options import CONTRACTOR
 from rllib_minestudio.recordings.layout import Layout, RecordedStep, Sight, to_json
 from rllib_minestudio.recordings.video import (
@@ -62,8 +62,6 @@ DEGREES_PER_COUNT = 360 / 2400
 WINDOW_HEIGHT = 720
 """Height of the window in whose pixels the cursor's position is told."""
 
-LONGEST_LINE = 1024**2
-"""Limit on the bytes of a line; real ones have thousands."""
 MOST_LINES = 10_000_000
 
 _KEY_OF = {
@@ -90,13 +88,7 @@ _Number = Annotated[float, Field(ge=-1e6, le=1e6)]
 _Buttons = ListOf[Annotated[int, Field(ge=0, le=100)]]
 
 
-class _Part(BaseModel):
-    """A part of a line: no document, as only what is used is read; `LONGEST_LINE` is its limit."""
-
-    model_config = ConfigDict(strict=True, extra="ignore", frozen=True, allow_inf_nan=False)
-
-
-class MousePart(_Part):
+class MouseExcerpt(Excerpt):
     """The mouse in a tick: position and motion in pixels of the window, and its buttons."""
 
     x: _Number = 0.0
@@ -107,17 +99,17 @@ class MousePart(_Part):
     newButtons: _Buttons = Field([])
 
 
-class KeyboardPart(_Part):
+class KeyboardExcerpt(Excerpt):
     """The keyboard in a tick."""
 
     keys: ListOf[Name]
 
 
-class Line(_Part):
+class LineExcerpt(Excerpt):
     """One line: what is read of it."""
 
-    mouse: MousePart
-    keyboard: KeyboardPart
+    mouse: MouseExcerpt
+    keyboard: KeyboardExcerpt
     hotbar: Annotated[int, Field(ge=0, le=8)]
     isGuiOpen: bool = False
     yaw: _Number | None = None
@@ -269,12 +261,12 @@ class ContractorRecording:
         """Yield the lines that are not blank, up to the first that is far too long to be one."""
         with self.path.open("rb") as file:
             for _ in range(MOST_LINES):
-                line = file.readline(LONGEST_LINE)
+                line = file.readline(Excerpt.longest)
                 if not line:
                     return
                 if not line.isspace():
                     yield line
-                if len(line) == LONGEST_LINE:
+                if len(line) == Excerpt.longest:
                     return
 
 
@@ -286,11 +278,9 @@ def _columns(lines: Iterator[bytes], most: int) -> _Ticks:
     is_stuck, selected, problem, count = False, 0, None, 0
     for row, line in enumerate(lines):
         try:
-            told = Line.model_validate_json(line)
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            place = ".".join(map(str, first["loc"]))
-            problem = f"line {row + 1} is no tick: {place} {first['msg']}".replace("  ", " ")
+            told = parse_excerpt(line, LineExcerpt)
+        except SmallFileError as error:
+            problem = f"line {row + 1} is no tick: {error}"
             break
         mouse = told.mouse
         is_stuck = mouse.newButtons == [0] if row == 0 else is_stuck and 0 not in mouse.newButtons

@@ -14,14 +14,12 @@ from pydantic import ConfigDict, Field, model_validator
 from rllib_minestudio.errors import RecordingError
 from rllib_minestudio.foundation.documents import (
     HUGE,
-    Contradiction,
     Document,
     First,
     ListOf,
     Measured,
     Name,
     Plain,
-    PlainMapping,
     given,
     parse_document,
     read_plain,
@@ -30,10 +28,11 @@ from rllib_minestudio.foundation.files import SmallFileError
 from rllib_minestudio.foundation.options import shown
 from rllib_minestudio.foundation.recording_options import OWN
 from rllib_minestudio.recordings.columns import (
+    PartsDocument,
     RecordedObservations,
-    problems_of,
     read_columns,
     read_infos,
+    refuse_too_large,
 )
 from rllib_minestudio.recordings.failures import DAMAGE
 from rllib_minestudio.recordings.layout import (
@@ -206,7 +205,7 @@ class VideoDocument(Document):
     overlay: bool | None = None
 
 
-class EpisodeDocument(Document):
+class EpisodeDocument(PartsDocument):
     """`episode.json`: what reading depends on, beside whatever facts the recorder was given."""
 
     model_config = ConfigDict(extra="allow")
@@ -217,15 +216,15 @@ class EpisodeDocument(Document):
     length: Annotated[int, Field(ge=0, le=MOST_STEPS)]
     undiscounted_return: Annotated[float, Field(alias="return", ge=-HUGE, le=HUGE)] = 0.0
     keys: ListOf[Name] | None = None
-    observations: PlainMapping
     video: VideoDocument | None = None
     imitated_from: Annotated[int, Field(ge=0, le=MOST_STEPS)] = 0
     takeover: Annotated[int, Field(ge=0, le=MOST_STEPS)] = 0
 
     @model_validator(mode="after")
     def _fits(self) -> EpisodeDocument:
-        for problem in problems_of(self.observations, self.length):
-            raise Contradiction(problem)
+        refuse_too_large(
+            {name: dict(told) for name, told in self.observations.items()}, self.length
+        )
         return self
 
 

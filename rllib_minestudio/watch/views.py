@@ -176,21 +176,24 @@ def number(value: Any) -> float | None:
     """Return a number that JSON can hold; None for anything else."""
     if isinstance(value, bool | str) or value is None:
         return None
-    found = float(value)
+    try:
+        found = float(value)
+    except (TypeError, ValueError, OverflowError):  # a list, or an integer beyond all floats
+        return None
     return found if math.isfinite(found) else None
 
 
 def inventory_of(info: Mapping[str, Any]) -> list[tuple[int, str, int]]:
-    """Return (slot, item, quantity) of what the player carries."""
-    slots = info.get("inventory")
-    if not isinstance(slots, Mapping):
-        return []
-    carried = [(int(slot), stack) for slot, stack in slots.items() if isinstance(stack, Mapping)]
-    return [
-        (slot, str(stack.get("type")), int(stack.get("quantity", 1)))
-        for slot, stack in carried
-        if stack.get("type") not in (None, "none", "air")
-    ]
+    """Return (slot, item, quantity) of what the player carries.
+
+    Another environment's inventory may be anything; what has no slot with an item is left out.
+    """
+    slots, carried = info.get("inventory"), []
+    for slot, stack in slots.items() if isinstance(slots, Mapping) else ():
+        item = stack.get("type") if isinstance(stack, Mapping) else None
+        if item not in (None, "none", "air") and str(slot).isdecimal():
+            carried.append((int(slot), str(item), int(number(stack.get("quantity", 1)) or 0)))
+    return carried
 
 
 def keys_of(action: Any, mapper: ActionMapper | None) -> dict[str, Any]:

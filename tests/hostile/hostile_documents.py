@@ -6,6 +6,7 @@ is replaced by what belongs elsewhere or nowhere, left out, given twice, or join
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import tempfile
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 
 import yaml
 from hostile_policies import ENV_CONFIG, OPTIONS
+from hostile_recordings import STEPS
 from hostile_recordings import honest as honest_recording
 from hostile_weights import arguments
 from judging import Case
@@ -31,6 +33,7 @@ from rllib_minestudio.benchmark.results_file import (
     RequestDocument,
 )
 from rllib_minestudio.benchmark.run import RESULT_FILE, _kept_result
+from rllib_minestudio.benchmark.task import SUITE_FILE, SuiteDocument, TaskDocument, load_suite
 from rllib_minestudio.checkpoints.formats import (
     HuggingFaceDocument,
     NetworkDocument,
@@ -47,6 +50,8 @@ from rllib_minestudio.checkpoints.record import (
 from rllib_minestudio.cli.checkpoint_command import _facts
 from rllib_minestudio.demonstrations.recording import OrderDocument, RecordingOrder, missing
 from rllib_minestudio.demonstrations.windows import imitated_from
+from rllib_minestudio.env.callbacks import build_callbacks
+from rllib_minestudio.env.callbacks.tasks import TaskFileDocument
 from rllib_minestudio.errors import (
     CheckpointError,
     CheckpointFormatError,
@@ -71,16 +76,21 @@ from rllib_minestudio.experiments.run import _read_returns
 from rllib_minestudio.experiments.run_files import LineDocument, ReturnsDocument, RunDocument
 from rllib_minestudio.experiments.summary import _points, read_history
 from rllib_minestudio.foundation import console
-from rllib_minestudio.foundation.documents import Document
+from rllib_minestudio.foundation.documents import Document, Excerpt
 from rllib_minestudio.foundation.files import read_text
 from rllib_minestudio.models.policy_registry import policy_of_checkpoint
 from rllib_minestudio.models.vpt.config import VPTConfig
 from rllib_minestudio.models.vpt.weights import config_from_checkpoint
 from rllib_minestudio.recordings import Recording
+from rllib_minestudio.recordings.columns import InfoDocument
+from rllib_minestudio.recordings.contractor import ContractorRecording, LineExcerpt
+from rllib_minestudio.recordings.layout import INFOS_FILE, to_json
 from rllib_minestudio.recordings.reader import EpisodeDocument
+from rllib_minestudio.watch.episode import EpisodeView
 from rllib_minestudio.watch.protocol import MessageDocument, parse_message
 from rllib_minestudio.watch.views import Hand
 from tests.benchmark import fabricated
+from tests.recordings import contractor_files
 
 CONTROLS = "\x1b[31m\r\x9b2J\x07\x7f\u202e\u2066\u2028\u0085\u200b"
 """Colours, a return, the C1 controls, reversed and hidden text."""
@@ -238,6 +248,32 @@ def _request() -> Any:
     }
 
 
+MOBS = {"name": "cow", "number": 2, "range_x": [-3, 3], "range_z": [-3, 3]}
+ITEM = {"slot": 0, "type": "stick", "quantity": 2}
+
+
+def _task() -> Any:
+    world = {"biomes": ["plains", "forest"], "commands": ["/weather rain"], "inventory": [ITEM]}
+    return {
+        **{"text": "Fell a tree.", "category": "collect", "time_limit": 600, "judged": "at_end"},
+        "world": {**world, "summon": [MOBS], "time": 500, "weather": "rain", "difficulty": "hard"},
+        **{"success": "pickup:*_log>=1", "because": "Logs come from trees.", "needs": ["fluids"]},
+        "progress": {"of": "pickup:*_log", "goal": 4},
+        **{"by_chance": "Never.", "origin": "wood", "solution": {"fell_tree": {"logs": 1}}},
+        "rewards": {"Rewards": {"reward_cfg": []}},
+    }
+
+
+def _task_file() -> Any:
+    return {
+        **{"name": "hunt", "text": "Hunt a cow.", "custom_init_commands": ["/time set 6000"]},
+        **{"biomes": ["plains"], "random_tp_range": 100, "start_time": 0, "start_weather": "clear"},
+        **{"summon_mobs": [MOBS], "commands": ["/weather clear"], "time_limit": 600},
+        **{"init_inventory": [ITEM], "use_prev_action": True, "defaults": ["base", "_self_"]},
+        **{"spawn_positions": [{"seed": 5, "position": [100, 80, 7]}], "reference_video": "hunt"},
+    }
+
+
 def _evaluation() -> Summary:
     episodes = [
         EvaluatedEpisode(i, 7 + i, "cow", 5, float(i), success=i == 0, labels={"status": "yes"})
@@ -258,6 +294,32 @@ def _episode() -> Any:
         told = json.loads((honest_recording(Path(folder)) / "episode.json").read_text())
     told["observations"] = {"map": {"shape": [4, 4], "dtype": "float32"}}
     return {**told, "success": True, "policy": {"agent": "hunter"}, "takeover": 1}
+
+
+def _info() -> Any:
+    stacks = {"0": {"type": "bow", "quantity": 1}}
+    seen = {"mine_block": {"dirt": 2}, "inventory": stacks, "health": 19.5, "isGuiOpen": False}
+    task = {"task": "cow", "task_text": "Hunt.", "success": False, "progress": 0.5}
+    return {**seen, **task, "-": ["a", "b"]}
+
+
+PLAYED = contractor_files.played(STEPS)
+
+
+def _line() -> Any:
+    return {**contractor_files.tick(["w", "e"], [0], [0], 3.5, -2.0), "tick": 1}
+
+
+@cache
+def _beside(name: str) -> dict[str, bytes]:
+    """Return the other files of a recording, by their names."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        if name == INFOS_FILE:
+            folder = honest_recording(folder)
+        else:
+            contractor_files.write(folder, "NAME", PLAYED)
+        return {file.name: file.read_bytes() for file in folder.iterdir() if file.name != name}
 
 
 ORDER = RecordingOrder("cow", print, env_config=ENV_CONFIG, novice="here", novice_steps=5)
@@ -348,6 +410,17 @@ def read_request(file: Path) -> None:
     claim_folder(file.parent, _request())
 
 
+def read_suite(file: Path) -> None:
+    found = load_suite(file.parent)
+    printed(found.title, found.text)
+    for task in found.tasks:
+        printed(task.text, task.category, task.because, str(task.progress), *task.marks())
+
+
+def read_task_file(file: Path) -> None:
+    printed(*map(repr, build_callbacks([{"TaskFile": str(file)}])))
+
+
 def read_summary(file: Path) -> None:
     found = Summary.load(file)
     printed(summary_table(found), comparison_table(found, found, compare(found, found)))
@@ -358,6 +431,21 @@ def read_episode(file: Path) -> None:
     found = Recording(file.parent)
     printed(repr(found), str(found.meta), *found.meta, f"{len(found)} {imitated_from(found)}")
     (found.meta.get("video") or {}).get("overlay")
+
+
+def read_line_of_infos(file: Path) -> None:
+    view = EpisodeView("x", found := Recording(file.parent))
+    for t, info in enumerate(found.infos()):
+        printed(str(info))
+        view.seek(t)
+        to_json(view.shown()[0])
+
+
+def read_lines(file: Path) -> None:
+    found = ContractorRecording(file)
+    printed(f"{len(found)} {found.steps['keys'].sum()} {found.steps['degrees'].sum():f}")
+    for problem in found.problems():
+        raise RecordingError(f"{problem}.")
 
 
 def read_order(file: Path) -> None:
@@ -410,7 +498,7 @@ class Format(NamedTuple):
     """A format: its file, model and reader, an honest document, and what reading may raise."""
 
     path: str
-    model: type[Document]
+    model: type[Document | Excerpt]
     honest: Callable[[], Any]
     read: Callable[[Path], None]
     errors: tuple[type[MineStudioError], ...]
@@ -421,6 +509,18 @@ class Format(NamedTuple):
         file.parent.mkdir(parents=True, exist_ok=True)
         if file.name in ("record.yaml", "playing.yaml"):
             text = with_own_digest(f"{text}\n")
+        if file.name == SUITE_FILE:
+            (file.parent / "cow.yaml").write_text(json.dumps(_task()))
+        if file.name in (INFOS_FILE, "NAME.jsonl"):
+            for name, content in _beside(file.name).items():
+                (file.parent / name).write_bytes(content)
+        if file.name == INFOS_FILE:
+            lines = ['{"a": 1}', text, *["{}"] * (STEPS - 1)]
+            file.write_bytes(gzip.compress("\n".join(lines).encode()))
+            return file
+        if file.name == "NAME.jsonl":
+            lines = [json.dumps({**line, "tick": t}) for t, line in enumerate(PLAYED)]
+            text = "\n".join([lines[0], text, *lines[2:]])
         file.write_text(text)
         if file.name == "playing.yaml":
             (file.parent / "network.json").write_text(json.dumps(_network()))
@@ -449,9 +549,17 @@ FORMATS = {
             *(f"tasks/tree/{RESULT_FILE}", KeptTaskDocument, _task_result),
             *(read_task_result, (MineStudioError,)),
         ),
+        "suite": (
+            *(SUITE_FILE, SuiteDocument, lambda: {"title": "Mine", "text": "For me."}),
+            *(read_suite, _OPTIONS),
+        ),
+        "suite_task": ("cow.yaml", TaskDocument, _task, read_suite, _OPTIONS),
+        "task_file": ("hunt.yaml", TaskFileDocument, _task_file, read_task_file, _OPTIONS),
         "request": (REQUEST_FILE, RequestDocument, _request, read_request, _REQUESTS),
         "summary": ("summary.json", SummaryDocument, _summary, read_summary, (MineStudioError,)),
         "episode": ("episode.json", EpisodeDocument, _episode, read_episode, (RecordingError,)),
+        "infos": (INFOS_FILE, InfoDocument, _info, read_line_of_infos, (RecordingError,)),
+        "lines": ("NAME.jsonl", LineExcerpt, _line, read_lines, (RecordingError,)),
         "order": ("demonstrations.json", OrderDocument, ORDER.facts, read_order, _ORDERS),
         "record": ("record.yaml", RecordDocument, _record, read_record, _RECORDS),
         "playing": ("playing.yaml", PlayingDocument, _playing, read_playing, _OPTIONS),

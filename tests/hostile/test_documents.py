@@ -8,6 +8,7 @@ import json
 from contextlib import suppress
 from importlib import import_module
 from itertools import islice
+from typing import Annotated
 
 import hostile_documents
 import pytest
@@ -17,15 +18,28 @@ from rllib_minestudio.cli.main import main
 from rllib_minestudio.errors import MineStudioError
 from rllib_minestudio.foundation.documents import (
     Document,
+    Excerpt,
     MeasuredMapping,
+    Name,
     Plain,
+    one_of,
     parse_document,
+    parse_excerpt,
+    parse_written,
 )
 from rllib_minestudio.foundation.files import SmallFileError, parse_json, read_yaml
+from rllib_minestudio.foundation.options import Problems
 
 MODULES = (
-    *("benchmark.results_file", "checkpoints.formats", "demonstrations.recording"),
-    *("evaluation.summary", "experiments.run_files", "recordings.reader", "watch.protocol"),
+    *(
+        "benchmark.results_file",
+        "benchmark.task",
+        "checkpoints.formats",
+        "demonstrations.recording",
+    ),
+    "env.callbacks.tasks",
+    *("evaluation.summary", "experiments.run_files", "recordings.columns", "recordings.contractor"),
+    *("recordings.reader", "watch.protocol"),
 )
 """Where the models are."""
 
@@ -43,7 +57,7 @@ EACH = 97
 def models():
     for module in MODULES:
         import_module(f"rllib_minestudio.{module}")
-    waiting = [Document]
+    waiting: list[type] = [Document, Excerpt]
     while waiting:
         below = waiting.pop().__subclasses__()
         yield from (model for model in below if model.__module__.startswith("rllib_minestudio."))
@@ -69,12 +83,13 @@ def unbounded(schema, where):
             keys = schema.get("propertyNames", {})
             if "maxProperties" not in schema or not {"maxLength", "enum"} & keys.keys():
                 yield where
-        if others is True:
+        if others is True and not schema.get("title", "").endswith("Excerpt"):
             yield f"{where}.*"
         return
     if kind == "array":
         yield from unbounded(schema.get("items", {}), f"{where}[]")
-    if kind not in BOUNDS or any(bound not in schema for bound in BOUNDS[kind]):
+    found = {bound.replace("exclusiveM", "m") for bound in schema}
+    if kind not in BOUNDS or any(bound not in found for bound in BOUNDS[kind]):
         yield where
 
 
@@ -83,7 +98,8 @@ def test_every_field_of_every_model_has_bounds():
     assert len(found) >= 20
     assert not [where for name, schema in found.items() for where in unbounded(schema, name)]
     for model in models():
-        assert model.model_config["strict"] and model.model_config["extra"] != "ignore"
+        assert model.model_config["strict"]
+        assert issubclass(model, Excerpt) == (model.model_config["extra"] == "ignore")
 
 
 def test_every_model_is_attacked():
@@ -142,7 +158,7 @@ class _Some(Document):
         ({"mapping": {"a": {5: {}, "x": 2**63}}}, r"mapping\.a\.x must be an integer .*"),
         ({"mapping": {5: 1}}, "mapping must have texts of at most 300 characters as keys; got 5"),
         ({CONTROLS: 1}, r"\['\\x1b\[31m.*'\] is not a field that it has"),
-        ({"plain": [0] * 10**6}, r"plain\[199999\] must have at most 200,000 values.*"),
+        ({"plain": [0] * 10**6}, "plain must have at most 200,000 values; got .*"),
         ({str(n): 1 for n in range(10**5)}, "it must have at most 10,000 fields.*"),
         ("x", "it must be a mapping; got 'x'"),
     ],
@@ -151,6 +167,40 @@ class _Some(Document):
 def test_a_problem_names_the_field_the_value_and_the_rule(facts, said):
     with pytest.raises(SmallFileError, match=f"^{said}$"):
         parse_document(facts, _Some)
+
+
+class _WrittenDocument(Document):
+    some: _Some | None = None
+    colour: Annotated[Name, one_of(("green", "red"))] = "green"
+
+
+def test_every_mistake_of_what_a_person_wrote_is_told_up_to_a_limit():
+    problems = Problems("mine")
+    facts = {"colour": "gren", "some": {"txet": 1, "text": 5}}
+    assert parse_written(facts, _WrittenDocument, problems) is None
+    assert problems.messages == [
+        "mine: some.text must be text; got 5.",
+        "mine: some: unknown field 'txet'. Did you mean 'text'? Valid: text, plain, mapping.",
+        "mine: colour must be one of 'green', 'red'; got 'gren'. Did you mean 'green'?",
+    ]
+    problems = Problems()
+    parse_written({f"x{n}": 1 for n in range(50)}, _WrittenDocument, problems)
+    assert len(problems.messages) == 21
+    assert problems.messages[-1] == "30 more of its fields are wrong."
+
+
+class _UsedExcerpt(Excerpt):
+    number: int
+
+
+def test_what_is_dropped_of_a_line_is_bounded_by_the_size_of_its_text():
+    text = b'{"number": 5, "more": "%s"}'
+    most = Excerpt.longest - len(text) + 2
+    assert parse_excerpt(text % (b"a" * most), _UsedExcerpt) == _UsedExcerpt(number=5)
+    with pytest.raises(SmallFileError, match=r"^it has 1,048,577 bytes, more than 1,048,576$"):
+        parse_excerpt(text % (b"a" * (most + 1)), _UsedExcerpt)
+    with pytest.raises(SmallFileError, match=r"^it is not JSON \(EOF while parsing.*\)$"):
+        parse_excerpt(b'{"number": 5', _UsedExcerpt)
 
 
 def test_a_key_that_is_given_twice_is_refused(tmp_path):

@@ -99,7 +99,11 @@ def cut(told):
         ({"lines": lambda told: "\n".join(told)}, 10, None),
         ({"lines": lambda told: "\r\n".join(told) + "\n\n\n"}, 10, None),
         ({"lines": cut}, 9, "line 10 is no tick"),
-        ({"lines": lambda told: "\n".join([*told[:4], "{}", *told[5:]])}, 4, "mouse Field req"),
+        (
+            {"lines": lambda told: "\n".join([*told[:4], "{}", *told[5:]])},
+            4,
+            "mouse is missing",
+        ),
         ({"lines": lambda told: "\n".join([*told[:4], *told[6:]])}, 8, "1 of its ticks do not"),
         ({"lines": lambda told: "\n".join(told[:6]) + "\0" * 3_000_000}, 6, "line 6|line 7"),
     ],

@@ -83,7 +83,7 @@ def test_every_dtype_and_shape_comes_back(tmp_path):
     [
         ([{"x": np.zeros(2)}, {"x": np.zeros(3)}], "not those of the first"),
         ([{"x": np.zeros(2)}, {}], "not those of the first"),
-        ([{"x": np.zeros(2, complex)}], "dtype of the observation 'x'"),
+        ([{"x": np.zeros(2, complex)}], r"observations\.x\.dtype must be one of 'bool'"),
         ([{"x": np.zeros(300, np.uint8)}] * 4, "at most 1000 bytes large"),
         ([{f"x{i}": np.zeros(0) for i in range(300)}], "at most 256 entries"),
     ],
@@ -101,7 +101,9 @@ def test_a_description_is_judged_before_anything_is_read(tmp_path):
     meta = json.loads(file.read_text())
     meta["observations"]["x"]["shape"] = [2**30, 2**30]
     file.write_text(json.dumps(meta))
-    with pytest.raises(RecordingError, match=r"episode\.json' is damaged: shape|bytes large"):
+    with pytest.raises(
+        RecordingError, match=r"episode\.json' is damaged: observations\.x\.shape\[0\]"
+    ):
         Recording(tmp_path / "e")
     meta["observations"]["x"]["shape"] = [5]
     file.write_text(json.dumps(meta))

@@ -75,6 +75,27 @@ def test_infos_come_back_whole_although_only_changes_are_stored(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("[1]", r"line 3: it must be a mapping; got \[1\]"),
+        (
+            '{"mine_block": {"dirt": 1%s}}' % ("0" * 40),
+            r"line 3: mine_block\.dirt must be an int.*",
+        ),
+        ('{"-": "odd"}', r"line 3: \['-'\] must be a list; got 'odd'"),
+        ('{"t": 1, "t": 2}', "line 3: it has the key 't' twice"),
+    ],
+)
+def test_an_info_that_is_wrong_is_named_by_line_and_field(tmp_path, line, message):
+    record(tmp_path / "e").finish({})
+    file = tmp_path / "e" / INFOS_FILE
+    lines = gzip.decompress(file.read_bytes()).decode().splitlines()
+    file.write_bytes(gzip.compress("\n".join([*lines[:2], line, *lines[3:]]).encode()))
+    with pytest.raises(RecordingError, match=rf"infos\.jsonl\.gz' is damaged: {message}\.$"):
+        list(Recording(tmp_path / "e").infos())
+
+
+@pytest.mark.parametrize(
     "video, decibels",
     [(VideoOptions(), 30), (VideoOptions(crf=0), math.inf), (VideoOptions(media="jpeg"), 30)],
 )

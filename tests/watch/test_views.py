@@ -14,7 +14,7 @@ from rllib_minestudio.watch.catalogue import Catalogue
 from rllib_minestudio.watch.episode import EpisodeView
 from rllib_minestudio.watch.protocol import HandDocument
 from rllib_minestudio.watch.request import WatchRequest
-from rllib_minestudio.watch.views import Hand, likeliest
+from rllib_minestudio.watch.views import Hand, inventory_of, likeliest, number
 from tests.watch.conftest import STEPS, entry
 
 
@@ -218,3 +218,10 @@ def test_an_episode_is_shown_at_any_step(catalogue, options, tmp_path):
             assert facts["keys"] == [k for k, v in told.items() if k != "camera" and v]
     view.seek(10**9)
     assert (view.step, view.ended) == (len(recording), "truncated")
+
+
+def test_the_inventory_of_another_environment_may_be_anything():
+    slots = {"sword": {"type": "iron"}, "3": {"type": "bow", "quantity": []}, 4: {"type": "egg"}}
+    assert inventory_of({"inventory": {**slots, 5: "egg", 6: {}}}) == [(3, "bow", 0), (4, "egg", 1)]
+    assert inventory_of({"inventory": [1]}) == inventory_of({}) == []
+    assert [number(value) for value in (2, [1], "x", 10**400, float("inf"))] == [2.0, *[None] * 4]

@@ -9,7 +9,6 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-import yaml
 
 from rllib_minestudio.env.callbacks.actions import PrevActionCallback
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim, StepResult
@@ -26,9 +25,18 @@ from rllib_minestudio.env.callbacks.resets import (
 )
 from rllib_minestudio.env.callbacks.rewards import RewardsCallback
 from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.foundation.documents import (
+    Document,
+    Name,
+    Plain,
+    Text,
+    given,
+    parse_written,
+    read_plain_yaml,
+)
 from rllib_minestudio.foundation.episode_info import TASK
-from rllib_minestudio.foundation.files import SmallFileError, read_yaml
-from rllib_minestudio.foundation.options import Problems, is_integer, is_list, shown
+from rllib_minestudio.foundation.files import SmallFileError
+from rllib_minestudio.foundation.options import Problems, is_integer, is_list
 
 TASK_TEXT = "task_text"
 """Info key of the task in words. In `sim.obs`, this key holds the text as bytes, and `TASK` the
@@ -149,7 +157,25 @@ _SHIPPED = "minestudio:"
 """Prefix of the files in MineStudio's package, such as "minestudio:simple/collect_wood"."""
 _BENCHMARK = ("benchmark", "task_configs")
 
-_WITHOUT_EFFECT = ("name", "text", "defaults", "reference_video")
+
+class TaskFileDocument(Document):
+    """A task file; what is `Plain` is checked by the callback to which it goes."""
+
+    name: Name = ""
+    text: Text = ""
+    spawn_positions: Plain = False
+    summon_mobs: Plain = False
+    biomes: Plain = False
+    random_tp_range: Plain = 0
+    start_time: Plain = None
+    start_weather: Plain = None
+    custom_init_commands: Plain = False
+    commands: Plain = False
+    time_limit: Plain = False
+    init_inventory: Plain = False
+    use_prev_action: bool = False
+    defaults: Plain = None
+    reference_video: Plain = None
 
 
 def _fast_reset(task: Mapping[str, Any]) -> FastResetCallback:
@@ -157,7 +183,7 @@ def _fast_reset(task: Mapping[str, Any]) -> FastResetCallback:
     return FastResetCallback(task["biomes"], task.get("random_tp_range", 0), **optional)
 
 
-_BUILDERS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
+_BUILDERS: dict[str, Callable[[Mapping[str, Any]], MinecraftCallback]] = {
     "spawn_positions": lambda task: HardResetCallback(task["spawn_positions"]),
     "summon_mobs": lambda task: SummonMobsCallback(task["summon_mobs"]),
     "biomes": _fast_reset,
@@ -165,12 +191,9 @@ _BUILDERS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "commands": lambda task: CommandsCallback(task["commands"]),
     "time_limit": lambda task: JudgeResetCallback(task["time_limit"]),
     "init_inventory": lambda task: InitInventoryCallback(task["init_inventory"]),
-    "use_prev_action": lambda task: PrevActionCallback() if task["use_prev_action"] else None,
+    "use_prev_action": lambda task: PrevActionCallback(),
 }
-"""Makers of a key's callback, in MineStudio's order; they may return None."""
-
-_PARTS = ("random_tp_range", "start_time", "start_weather")
-"""Keys that belong to `biomes`."""
+"""Makers of a key's callback, in MineStudio's order."""
 
 
 class TaskFileCallback(Compose):
@@ -202,7 +225,7 @@ class TaskFileCallback(Compose):
         task = _read(file)
         self.path = path
         self.name: str = task.get("name", file.stem)
-        self.text: str = str(task.get("text", "")).strip()
+        self.text: str = task.get("text", "").strip()
         parts = [
             build(task) for key, build in _BUILDERS.items() if task.get(key, False) is not False
         ]
@@ -232,22 +255,16 @@ def _find(path: Any) -> Path:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    """Return the mapping of a task file, checked for unknown keys."""
+    """Return the fields of a task file."""
     try:
-        task = read_yaml(file)
-    except (OSError, SmallFileError, yaml.YAMLError) as error:
+        facts = read_plain_yaml(file)
+    except (OSError, SmallFileError) as error:
         raise InvalidOptionsError(f"the task file {file} cannot be read: {error}") from error
-    if not isinstance(task, Mapping):
-        raise InvalidOptionsError(f"the task file {file} must hold a mapping; got {shown(task)}.")
     problems = Problems(str(file))
-    known = (*_BUILDERS, *_PARTS, *_WITHOUT_EFFECT)
-    problems.known("key", task, known)
-    if not isinstance(task.get("name", "a name"), str) or not task.get("name", "a name"):
-        problems.add("name", task["name"], "must be a text")
-    if not isinstance(task.get("use_prev_action", False), bool):
-        problems.add("use_prev_action", task["use_prev_action"], "must be true or false")
+    task = parse_written(facts, TaskFileDocument, problems)
     problems.raise_if_any()
-    return {str(key): value for key, value in task.items()}
+    assert task is not None
+    return given(task)
 
 
 # -------------------------------------------------------- whether the tasks that rewards name exist

@@ -330,7 +330,8 @@ def complain(text: str, subject: str, token: Token, reason: str, hint: str = "")
     """
     found = "" if token.kind != END else ", found the end"
     dot = "" if reason.endswith((".", "?")) else "."
+    visible = "".join(c if c.isprintable() else "\ufffd" for c in text)  # as long as the text
     raise InvalidOptionsError(
         f"{subject}, column {token.column + 1}: {reason}{found}{dot}{hint}\n"
-        f"  {text}\n  {' ' * token.column}^"
+        f"  {visible}\n  {' ' * token.column}^"
     )

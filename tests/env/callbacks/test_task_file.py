@@ -67,8 +67,8 @@ def test_where_one_begins_what_one_holds_and_what_one_did(task_file):
     ("text", "message"),
     [
         ("custom_init_command: []", "Did you mean 'custom_init_commands'"),
-        ("- /give @s stick", "must hold a mapping"),
-        ("a: [", "cannot be read"),
+        ("- /give @s stick", "hunt_a_cow.yaml: it must be a mapping"),
+        ("a: [", "cannot be read: it is not YAML"),
         ("commands: [7]", r"commands\[0\] must be one non-empty line"),
         ("time_limit: 0", "time_limit must be"),
         ("use_prev_action: yep", "use_prev_action must be true or false"),
@@ -77,7 +77,7 @@ def test_where_one_begins_what_one_holds_and_what_one_did(task_file):
             r"slot must be an integer from 0",
         ),
         ("spawn_positions: {seed: 1}", "spawn_positions must be a non-empty list"),
-        ("name: ''", "name must be a text"),
+        ("name: ''", "name must not be empty"),
     ],
 )
 def test_a_file_with_a_mistake(task_file, text, message):
