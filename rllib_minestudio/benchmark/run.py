@@ -535,7 +535,7 @@ def make_plan(request: BenchmarkRequest) -> BenchmarkPlan:
         MineStudioError: Something is wrong with it.
     """
     request = request.checked()
-    suite = load_suite(request.suite)
+    suite = load_suite(request.suite, trust=request.trust)
     chosen = suite.matching(request.tasks)
     player = make_player(
         request.player,

@@ -13,9 +13,11 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from rllib_minestudio.benchmark.structures import BLOCK_NAMES, known_structures
-from rllib_minestudio.env.callbacks import check_callbacks
+from rllib_minestudio.checkpoints.trust import refuse_untrusted
+from rllib_minestudio.env.callbacks import CALLBACKS, check_callbacks
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim
 from rllib_minestudio.env.env_options import VOXEL
+from rllib_minestudio.env.foreign_options import requests_of_callbacks
 from rllib_minestudio.env.voxel.data import DAY_TICKS, DIFFICULTIES, NAMESPACE, TIMES, WEATHERS
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
 from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
@@ -495,14 +497,16 @@ def find_suites() -> dict[str, Path]:
     return found
 
 
-def load_suite(source: str | Path) -> Suite:
+def load_suite(source: str | Path, *, trust: bool = False) -> Suite:
     """Load a suite and validate its tasks.
 
     Args:
         source: The name of a suite in the package, or a folder with task files.
+        trust: Whether classes and paths that a folder's tasks name may be imported and used.
 
     Raises:
         InvalidOptionsError: There is no such suite, or a file is wrong; lists all problems.
+        UntrustedError: Tasks of a folder name classes or paths, and it is not trusted.
     """
     suites = find_suites()
     name = str(source)
@@ -515,7 +519,11 @@ def load_suite(source: str | Path) -> Suite:
     problems = Problems()
     described = _description(problems, folder)
     root = folder.parent if folder.parent in suites.values() else folder
-    tasks = _load_tasks(problems, folder, root)
+    files = _task_files(problems, folder, root)
+    if not trust and not folder.is_relative_to(FOLDER):
+        requests = [f"{task}: {it}" for task, told in files.items() for it in _requests(told)]
+        refuse_untrusted(name, requests, because="is a suite that")
+    tasks = _checked_tasks(problems, files)
     problems.raise_if_any()
     if not tasks:
         raise InvalidOptionsError(f"the folder {name!r} has no task files (*{_SUFFIX}).")
@@ -523,15 +531,35 @@ def load_suite(source: str | Path) -> Suite:
     return Suite(name, title, described.get("text", ""), folder, tasks)
 
 
-def _load_tasks(problems: Problems, folder: Path, root: Path) -> tuple[BenchmarkTask, ...]:
-    """Load the task files below a folder; tasks are named by their paths relative to `root`."""
-    tasks = []
+def _task_files(problems: Problems, folder: Path, root: Path) -> dict[str, Any]:
+    """Read the task files below a folder; tasks are named by their paths relative to `root`."""
+    files = {}
     for file in sorted(folder.rglob(f"*{_SUFFIX}")):
         name = file.relative_to(root).with_suffix("").as_posix()
         if file.name == SUITE_FILE or name.startswith(".") or "/." in name:
             continue
         try:
-            tasks.append(BenchmarkTask.from_mapping(name, _read(file)))
+            files[name] = _read(file)
+        except InvalidOptionsError as error:
+            problems.include(error)
+    return files
+
+
+def _requests(told: Any) -> list[str]:
+    """Return what a task file, which need not be valid, asks for beyond data."""
+    rewards = told.get("rewards") if isinstance(told, Mapping) else None
+    names = rewards if isinstance(rewards, Mapping) else [rewards]
+    # What is neither known nor a class's path is misspelt, of which `BenchmarkTask` will tell.
+    if any(isinstance(name, str) and (name in CALLBACKS or "." in name) for name in names):
+        return requests_of_callbacks("rewards", [rewards])
+    return []
+
+
+def _checked_tasks(problems: Problems, files: Mapping[str, Any]) -> tuple[BenchmarkTask, ...]:
+    tasks = []
+    for name, told in files.items():
+        try:
+            tasks.append(BenchmarkTask.from_mapping(name, told))
         except InvalidOptionsError as error:
             problems.include(error)
     return tuple(tasks)

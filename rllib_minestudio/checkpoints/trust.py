@@ -169,19 +169,23 @@ def _table_of_contents(file: Path) -> bytes:
         return length + stream.read(min(size, _LARGEST_SMALL_FILE))
 
 
-def refuse_untrusted(source: object, requests: Sequence[str]) -> None:
+NOT_YOURS = "was not saved by you, or has changed since, and"
+
+
+def refuse_untrusted(source: object, requests: Sequence[str], because: str = NOT_YOURS) -> None:
     """Refuse what a folder from elsewhere asks for beyond data.
 
     Args:
         source: The folder, for the message.
         requests: What it asks for, in words; empty if all of it is data.
+        because: What is known of the folder, for the message.
 
     Raises:
         UntrustedError: It asks for anything.
     """
     if requests:
         raise UntrustedError(
-            f"{str(source)!r} was not saved by you, or has changed since, and asks for more than "
-            f"data: {printable('; '.join(requests))}. Nothing of this was done. If you trust who "
-            "wrote it, say so with --trust (in Python: trust=True)."
+            f"{str(source)!r} {because} asks for more than data: {printable('; '.join(requests))}. "
+            "Nothing of this was done. If you trust who wrote it, say so with --trust (in Python: "
+            "trust=True)."
         )

@@ -49,6 +49,9 @@ class ListRequest:
     engine: str = option(
         "voxel", "The engine for which tasks are listed.", choices=("voxel", "minecraft")
     )
+    trust: bool = option(
+        False, "Import the classes that the tasks of a suite's folder name, whoever wrote them."
+    )
     json: bool = option(False, "Print everything as JSON.")
 
 
@@ -90,7 +93,8 @@ def _list(request: ListRequest) -> int:
         raise InvalidOptionsError(
             broken_rule("--tasks", request.tasks, "needs the SUITE whose tasks are meant")
         )
-    suites = [load_suite(name) for name in request.suites or find_suites()]
+    names = request.suites or find_suites()
+    suites = [load_suite(name, trust=request.trust) for name in names]
     if not request.json and not request.suites:
         stdout.print(report.suites_table(suites, engine))
         return 0

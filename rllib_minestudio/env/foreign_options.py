@@ -66,7 +66,7 @@ def requests_beyond_data(env_config: Mapping[str, Any]) -> list[str]:
     for name, value in env_config.items():
         where = f"env_config.{name}"
         if name == "callbacks":
-            requests += _of_callbacks(where, value)
+            requests += requests_of_callbacks(where, value)
         elif name == "minecraft" and isinstance(value, Mapping):
             requests += [
                 f"{where}.{inner} {shown(part)} (a program or device)"
@@ -78,7 +78,8 @@ def requests_beyond_data(env_config: Mapping[str, Any]) -> list[str]:
     return requests
 
 
-def _of_callbacks(where: str, specs: Any) -> list[str]:
+def requests_of_callbacks(where: str, specs: Any) -> list[str]:
+    """As `requests_beyond_data`, for a list of callbacks that is named `where`."""
     requests = []
     for i, spec in enumerate(specs if is_list(specs) else [specs]):
         place = f"{where}.{i}"
@@ -100,5 +101,5 @@ def _of_callbacks(where: str, specs: Any) -> list[str]:
         ]
         inner = CONTAINERS.get(short)
         if inner in arguments:
-            requests += _of_callbacks(f"{place}.{short}.{inner}", arguments[inner])
+            requests += requests_of_callbacks(f"{place}.{short}.{inner}", arguments[inner])
     return requests

@@ -12,7 +12,7 @@ from rllib_minestudio.benchmark.task import (
     find_suites,
     load_suite,
 )
-from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.errors import InvalidOptionsError, UntrustedError
 
 FACTS = {
     "text": "Fell a tree.",
@@ -148,6 +148,26 @@ def test_every_wrong_file_of_a_folder_is_named(tmp_path):
     about = [("suite.yaml", "titel"), ("a.yaml", "cannot be read"), ("task b", "'long'")]
     for problem, parts in zip(caught.value.problems, [*about, ("task c", "mapping")], strict=True):
         assert all(part in problem for part in parts)
+
+
+def test_a_folder_from_elsewhere_is_data(tmp_path):
+    """A class that it names is not imported, and a path not used; what is misspelt is told."""
+    (tmp_path / "a.yaml").write_text(yaml.safe_dump({**FACTS, "rewards": {"evil_module.CB": {}}}))
+    (tmp_path / "b.yaml").write_text(yaml.safe_dump({**FACTS, "rewards": {"TaskFile": "/x"}}))
+    with pytest.raises(UntrustedError) as caught:
+        load_suite(tmp_path)
+    assert f"{str(tmp_path)!r} is a suite that asks for more than data: " in str(caught.value)
+    assert "a: rewards.0 'evil_module.CB' (a class to import and run); b: rewards.0.TaskF" in str(
+        caught.value
+    )
+    with pytest.raises(InvalidOptionsError, match="evil_module"):
+        load_suite(tmp_path, trust=True)
+    (tmp_path / "a.yaml").write_text(yaml.safe_dump({**FACTS, "rewards": {"TechTreRewards": {}}}))
+    (tmp_path / "b.yaml").unlink()
+    with pytest.raises(InvalidOptionsError, match="Did you mean 'TechTreeRewards'"):
+        load_suite(tmp_path)
+    (tmp_path / "a.yaml").write_text(yaml.safe_dump({**FACTS, "rewards": {"TechTreeRewards": {}}}))
+    assert load_suite(tmp_path).tasks[0].rewards == {"TechTreeRewards": {}}
 
 
 def test_what_is_no_suite(tmp_path):

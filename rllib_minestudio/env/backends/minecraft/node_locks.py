@@ -13,6 +13,7 @@ import json
 import os
 import random
 import socket
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -28,9 +29,19 @@ _LOOK_EVERY_S = 0.05
 
 
 def node_directory() -> Path:
-    """Return this user's folder of shared state on this node; create it if it is missing."""
+    """Return this user's folder of shared state on this node; create it if it is missing.
+
+    Raises:
+        EngineError: Others may write there, and what is written there says which processes to end.
+    """
     directory = Path(tempfile.gettempdir(), f"rllib_minestudio-{os.getuid()}")
     directory.mkdir(mode=0o700, exist_ok=True)
+    facts = directory.lstat()
+    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid() or facts.st_mode & 0o022:
+        raise EngineError(
+            f"{str(directory)!r} must be a folder of yours that nobody else can write to. Remove "
+            "it, or set TMPDIR to a folder of your own."
+        )
     return directory
 
 

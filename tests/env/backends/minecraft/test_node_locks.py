@@ -96,3 +96,19 @@ def test_a_turn_ends_with_an_exception():
         raise ZeroDivisionError
     with node_locks.turn_to_start(1, timeout_s=0.1):
         pass
+
+
+@pytest.mark.parametrize("others", [0o020, 0o002])
+def test_a_folder_that_others_can_write_to_is_refused(others):
+    node_locks.node_directory().chmod(0o700 | others)
+    with pytest.raises(EngineError, match="nobody else can write to"):
+        node_locks.node_directory()
+
+
+def test_a_link_in_place_of_the_folder_is_refused(tmp_path):
+    folder = node_locks.node_directory()
+    folder.rmdir()
+    (tmp_path / "theirs").mkdir(mode=0o700)
+    folder.symlink_to(tmp_path / "theirs")
+    with pytest.raises(EngineError, match="must be a folder of yours"):
+        node_locks.node_directory()
