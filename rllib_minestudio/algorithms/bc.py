@@ -284,6 +284,12 @@ class MineStudioBC(BC):
         for name, value in learner.validate(held_out).items():
             self.metrics.log_value((LEARNER_RESULTS, DEFAULT_MODULE_ID, name), value, window=1)
 
+    def cleanup(self) -> None:
+        """Stop everything, reading included."""
+        if self.offline_data is not None:
+            self.offline_data.close()
+        super().cleanup()
+
     def evaluate(self, parallel_train_future: Any = None) -> dict[str, Any]:
         """Play `evaluation_duration` episodes, the same each time; works at any time.
 

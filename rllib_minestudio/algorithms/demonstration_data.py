@@ -10,7 +10,7 @@ import hashlib
 import logging
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -101,12 +101,18 @@ class DemonstrationData(OfflineData):
         self._random = np.random.default_rng((self._seed, 0))
         self._among = config.shuffle_among
         self._carries = config.carry_memory
-        self._batches: Iterator[Batch] | None = None
+        self._batches: Generator[Batch] | None = None
 
     def begin_anew(self, iteration: int) -> None:
         """Shuffle differently from now on, in the order of a run resumed at `iteration`."""
-        self._batches = None
+        self.close()
         self._random = np.random.default_rng((self._seed, iteration))
+
+    def close(self) -> None:
+        """Stop reading: while Ray runs, as what is left open would start it again when freed."""
+        if self._batches is not None:
+            self._batches.close()
+            self._batches = None
 
     def sample(self, num_samples: int, **_: Any) -> Iterator[Batch]:
         """Return an endless iterator over batches of `num_samples` windows; always the same one."""
@@ -127,7 +133,7 @@ class DemonstrationData(OfflineData):
             for batch in held_out.iter_batches(batch_size=num_samples, prefetch_batches=0):
                 yield _without_place(batch)
 
-    def _batches_of(self, size: int) -> Iterator[Batch]:
+    def _batches_of(self, size: int) -> Generator[Batch]:
         if self._carries:
             yield from _in_lanes(chain.from_iterable(self._epochs()), size, self._random)
         batch: list[Batch] = []  # carried across epochs, which may be smaller than a batch

@@ -283,7 +283,9 @@ def test_training_validates_plays_and_goes_on_from_a_checkpoint(
     assert read_record(path).iteration == 2
     weights = learner_of(algorithm).policy.get_state()
     assert learner_of(algorithm).get_state()["weights_seq_no"] == 2
+    batches = algorithm.offline_data.sample(8)
     algorithm.stop()
+    assert next(batches, None) is None, "what is being read would be left to the end of Ray"
 
     restored = MineStudioBC.from_checkpoint(path)
     for name, array in learner_of(restored).policy.get_state().items():
