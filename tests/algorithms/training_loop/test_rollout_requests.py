@@ -210,7 +210,7 @@ def test_a_runner_that_starts_in_time_is_left_alone(make_requests, tmp_path, cap
 def test_a_run_ends_when_no_runner_comes_back(make_requests, tmp_path):
     requests = make_requests(restore_timeout_s=0.4)
     harvest(requests)
-    time.sleep(0.7)  # a runner that plays is enough, however long ago it was heard of
+    time.sleep(1.3)  # a runner that plays is enough, however long ago it was heard of
     requests.harvest(0)
     (tmp_path / "start").touch()
     kill(process_of_runner(requests))
