@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import faulthandler
 import os
 import shutil
 import subprocess
@@ -42,6 +43,26 @@ def pytest_configure(config: pytest.Config) -> None:
         from tests.processes import address
 
         threading.Thread(target=address, daemon=True).start()
+
+
+def pytest_sessionstart() -> None:
+    """In a worker: leave behind where it was if it crashes, as its own output is lost."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker is not None:
+        faulthandler.enable(file=_crash_of(worker).open("w"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show where workers crashed, at the end, which is the part of a log that is kept."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        for file in sorted(_crash_of("*").parent.glob(_crash_of("*").name)):
+            if text := file.read_text():
+                terminalreporter.section(f"crash of a worker ({file.name})")
+                terminalreporter.write_line(text)
+
+
+def _crash_of(worker: str) -> Path:
+    return Path(os.environ["RLLIB_MINESTUDIO_CONFIG"]) / f"crash-of-{worker}.txt"
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
