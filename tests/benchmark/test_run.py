@@ -82,7 +82,9 @@ def test_a_task_that_cannot_be_played_does_not_stop_the_others(request_of, tmp_p
     tasks = {"a/broken": broken, "b/stay": TASKS["move/stay"]}
     folder = write_suite(tmp_path / "suite", tasks)
     words = ["benchmark", "run", "random", "--suite", folder, "--episodes", "1", "--no-videos"]
-    assert main([*words, "--out", str(tmp_path / "out")]) == 1
+    assert main([*words, "--out", str(tmp_path / "out")]) == 2
+    assert "FailsInStep' (a class to import and run)" in capsys.readouterr().err
+    assert main([*words, "--trust", "--out", str(tmp_path / "out")]) == 1
     told = capsys.readouterr()
     assert "the string broke" in told.err and "1 task failed, not counted" in told.out
     results = BenchmarkResults.load(tmp_path / "out")

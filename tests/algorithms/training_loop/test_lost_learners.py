@@ -46,10 +46,14 @@ def test_learners_that_hang_in_their_start_are_ended_and_no_others(algorithm, tm
     group = algorithm.learner_group
     own = process_of(group._workers[0])
     before = set(tmp_path.glob("start of *"))
-    with pytest.raises(NotStartedError, match="hung"):
-        start_group_like(group, within_s=4.0)
-    (started,) = set(tmp_path.glob("start of *")) - before
-    assert wait_until(lambda: not is_running(int(started.name.split()[-1])), seconds=60)
+    started = set()
+    for seconds in (4.0, 30.0):  # the latter on a busy machine
+        if not started:
+            with pytest.raises(NotStartedError, match="hung"):
+                start_group_like(group, within_s=seconds)
+            started = set(tmp_path.glob("start of *")) - before
+    (process,) = (int(file.name.split()[-1]) for file in started)
+    assert wait_until(lambda: not is_running(process), seconds=60)
     assert is_running(own)
     (tmp_path / "hang").unlink()
     algorithm.train()
