@@ -126,6 +126,10 @@ class RecordingError(MineStudioError):
     """A recording cannot be written or read."""
 
 
+class SnapshotError(MineStudioError, ValueError):
+    """A snapshot of a game is damaged, or of another version."""
+
+
 class WatchError(MineStudioError):
     """What `rllib watch` is to show is not there, or its page cannot be served."""
 

@@ -386,7 +386,7 @@ def parse_document(facts: Any, model: type[Model]) -> Model:
     try:
         return model.model_validate(facts)
     except ValidationError as error:
-        raise SmallFileError(_first_problem(error)) from None
+        raise SmallFileError(first_problem(error)) from None
 
 
 MOST_MISTAKES = 20
@@ -446,7 +446,7 @@ def parse_excerpt(text: bytes, model: type[Used]) -> Used:
     try:
         return model.model_validate_json(text)
     except ValidationError as error:
-        raise SmallFileError(_first_problem(error)) from None
+        raise SmallFileError(first_problem(error)) from None
 
 
 def given(document: Document) -> dict[str, Any]:
@@ -482,7 +482,7 @@ _RULES = {
 """pydantic's kinds of errors -> the rule, in the words that all our messages use."""
 
 
-def _first_problem(error: ValidationError) -> str:
+def first_problem(error: ValidationError) -> str:
     """Return the first problem in words, and how many more there are."""
     more = error.error_count() - 1
     others = f", and {more:,} more of its fields are wrong" if more else ""

@@ -52,6 +52,8 @@ from rllib_minestudio.demonstrations.recording import OrderDocument, RecordingOr
 from rllib_minestudio.demonstrations.windows import imitated_from
 from rllib_minestudio.env.callbacks import build_callbacks
 from rllib_minestudio.env.callbacks.tasks import TaskFileDocument
+from rllib_minestudio.env.voxel.engine import VoxelEngine
+from rllib_minestudio.env.voxel.game.snapshot import GameDocument, contents, packed
 from rllib_minestudio.errors import (
     CheckpointError,
     CheckpointFormatError,
@@ -59,6 +61,7 @@ from rllib_minestudio.errors import (
     InvalidOptionsError,
     MineStudioError,
     RecordingError,
+    SnapshotError,
     UntrustedError,
     WatchError,
 )
@@ -406,6 +409,33 @@ def read_task_result(file: Path) -> None:
         printed(report.results_table(fabricated.results(found)))
 
 
+@cache
+def _engine() -> VoxelEngine:
+    """An engine with a game in which there is something of everything."""
+    engine = VoxelEngine(frame_size=(16, 9))
+    engine.reset(3)
+    for command in (
+        *("/summon cow ~2 ~ ~2", "/give @s oak_planks 7", "/effect give @s haste 20 1"),
+        *("/setblock ~ ~ ~1 furnace", "/fill ~3 ~4 ~3 ~5 ~6 ~5 sand"),
+    ):
+        engine.execute(command)
+    for tick in range(30):
+        engine.tick({"attack": tick % 9 > 4, "drop": tick == 9, "inventory": tick == 29})
+    return engine
+
+
+@cache
+def _game() -> Any:
+    return json.loads(contents(_engine().snapshot()))
+
+
+def read_game(file: Path) -> None:
+    text = file.read_text(errors="surrogateescape").encode(errors="surrogateescape")
+    _engine().restore(packed(text))
+    _engine().tick({"forward": 1, "use": 1})
+    _engine().render()
+
+
 def read_request(file: Path) -> None:
     claim_folder(file.parent, _request())
 
@@ -580,6 +610,7 @@ FORMATS = {
             *("keep.json", MessageDocument, lambda: {"keep": {"agent": "Ann"}}),
             *(read_message, (WatchError,)),
         ),
+        "game": ("game.json", GameDocument, _game, read_game, (SnapshotError,)),
         "results": ("result.json", LineDocument, lambda: _record()["result"], read_results, ()),
     }.items()
 }

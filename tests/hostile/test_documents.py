@@ -39,7 +39,7 @@ MODULES = (
     ),
     "env.callbacks.tasks",
     *("evaluation.summary", "experiments.run_files", "recordings.columns", "recordings.contractor"),
-    *("recordings.reader", "watch.protocol"),
+    *("recordings.reader", "watch.protocol", "env.voxel.game.snapshot"),
 )
 """Where the models are."""
 
@@ -87,7 +87,8 @@ def unbounded(schema, where):
             yield f"{where}.*"
         return
     if kind == "array":
-        yield from unbounded(schema.get("items", {}), f"{where}[]")
+        for part in schema.get("prefixItems") or [schema.get("items", {})]:
+            yield from unbounded(part, f"{where}[]")
     found = {bound.replace("exclusiveM", "m") for bound in schema}
     if kind not in BOUNDS or any(bound not in found for bound in BOUNDS[kind]):
         yield where

@@ -136,6 +136,25 @@ class VoxelEngine:
         """
         return commands.execute(self._game.state, command)
 
+    def snapshot(self) -> bytes:
+        """Return the whole game as bytes, as it is between two ticks.
+
+        Source of the format: `game.snapshot`.
+        """
+        from rllib_minestudio.env.voxel.game import snapshot  # its models take time to build
+
+        return snapshot.saved(self._game.state)
+
+    def restore(self, data: bytes) -> None:
+        """Go on with the game of a snapshot, which has the same future in every process.
+
+        Raises:
+            SnapshotError: If it is damaged, or of another version; the game is then unchanged.
+        """
+        from rllib_minestudio.env.voxel.game import snapshot
+
+        snapshot.restore(self._game.state, data)
+
     def render(
         self, out: NDArray[np.uint8] | None = None, frame_size: tuple[int, int] | None = None
     ) -> NDArray[np.uint8]:

@@ -10,7 +10,7 @@ one go: changing many blocks at once is cheaper than one after the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
 from typing import Any
 
@@ -46,6 +46,25 @@ class BlockTicks:
         self._away: dict[Chunk, list[tuple[str, _Key]]] = {}
         self._asked_at: Chunk | None = None
         self._left = 0
+
+    def scheduled(self) -> list[tuple[str, int, int, Place]]:
+        """Return kind, time, priority and place of all ticks, in their order."""
+        waiting = [(key, kind) for kind, queue in self._queues.items() for key in queue]
+        away = [(key, kind) for entries in self._away.values() for kind, key in entries]
+        return [
+            (kind, due, priority, place)
+            for (due, priority, _, place), kind in sorted(waiting + away)
+        ]
+
+    def begin_with(self, now: int, scheduled: Iterable[tuple[str, int, int, Place]]) -> None:
+        """Schedule ticks, as `scheduled` returns them, in place of all others."""
+        self.clear()
+        self.now = now
+        for kind, due, priority, place in scheduled:
+            self._pending.add((kind, place))
+            self._scheduled += 1
+            key = due, priority, self._scheduled, place
+            heappush(self._queues.setdefault(kind, []), key)
 
     def __len__(self) -> int:
         """How many ticks are scheduled, in all land."""

@@ -13,6 +13,7 @@ from rllib_minestudio.env.voxel.render.renderer import Renderer
 from rllib_minestudio.env.voxel.screens.crafting import SCREEN_BLOCKS, Furnace, Place
 from rllib_minestudio.env.voxel.screens.screen import Screen
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS, Shape
+from rllib_minestudio.errors import SnapshotError
 
 REACH = 8.0
 """Distance in blocks from the player's feet to a block's centre beyond which its screen closes."""
@@ -70,6 +71,22 @@ def open_block(state: GameState, place: Place) -> None:
     container = state.block_entities.at(place, block)
     state.screen = Screen(kind, _PlayerOwner(state), place, container)
     state.statistics.add("custom", _COUNTERS[kind])
+
+
+def open_again(state: GameState, kind: str, place: Place | None) -> Screen:
+    """Open a screen that was open when the game was saved; nothing counts it.
+
+    Raises:
+        SnapshotError: There is no such block at the place.
+    """
+    container = None
+    if place is not None:
+        block = state.world.kind_at(*place)
+        container = state.block_entities.at(place, block)
+    if kind != ("inventory" if place is None else SCREEN_BLOCKS.get(block)):
+        raise SnapshotError(f"The snapshot is wrong: no block at {place} has the screen {kind}.")
+    state.screen = Screen(kind, _PlayerOwner(state), place, container)
+    return state.screen
 
 
 def _can_lift_lid(state: GameState, place: Place) -> bool:

@@ -126,6 +126,7 @@ class Player:
         attack_haste: Factor of effects on the attacks per second.
         mining_haste: Level of the effects that speed mining up.
         mining_fatigue: Level of the effect that slows mining down.
+        equipped: The item whose properties the record has; None if it has none yet.
     """
 
     def __init__(self) -> None:
@@ -136,7 +137,7 @@ class Player:
         self.selected = 0
         self.experience = 0
         self._forget_effects()
-        self._equipped: int | None = None
+        self.equipped: int | None = None
         self.revive()
 
     def revive(self) -> None:
@@ -156,7 +157,7 @@ class Player:
         state["speed_factor"] = 1.0
         self.effects.clear()
         self._forget_effects()
-        self._equipped = None
+        self.equipped = None
         self.update_equipment()
 
     def _forget_effects(self) -> None:
@@ -174,7 +175,7 @@ class Player:
             force: Write them even if the item is the same.
         """
         item_id = self.held_item
-        if self._equipped == item_id and not force:
+        if self.equipped == item_id and not force:
             return
         state = self.records[0]
         item = ITEMS.get(item_id)
@@ -190,12 +191,12 @@ class Player:
         state["eats_when_full"] = food is not None and food.when_full
         state["swing_length"] = swing_length(self.mining_haste, self.mining_fatigue)
         state["held_item"] = item_id
-        if self._equipped is None:
+        if self.equipped is None:
             state["hand_item"] = item_id
-        elif self._equipped != item_id:
+        elif self.equipped != item_id:
             state["attack_ticks"] = state["is_mining"] = state["eating_ticks"] = 0
             state["recharge_ticks"] = -1  # this tick does not count
-        self._equipped = item_id
+        self.equipped = item_id
 
     @property
     def position(self) -> NDArray[np.float64]:

@@ -263,12 +263,13 @@ class Furnace(Container):
         burning: Ticks for which the fire still burns.
         burn_ticks: Ticks for which it burns in total.
         progress: Ticks for which the item in `INPUT` has been smelted.
+        smelted: What was smelted since its experience was last taken.
     """
 
     def __init__(self) -> None:
         super().__init__(3)
         self.burning = self.burn_ticks = self.progress = 0
-        self._smelted: Counter[Smelting] = Counter()
+        self.smelted: Counter[Smelting] = Counter()
 
     def set(self, slot: int, item: int, quantity: int, damage: int = 0) -> None:
         """Set a slot like `Container.set`; another item in `INPUT` resets the progress."""
@@ -339,7 +340,7 @@ class Furnace(Container):
             self.stacks[FUEL] = ItemStack(_WATER_BUCKET, 1, 0)
         left = source.quantity - 1
         self.stacks[INPUT] = source._replace(quantity=left) if left else NOTHING
-        self._smelted[smelting] += 1
+        self.smelted[smelting] += 1
 
     def take_experience(self, random: Callable[[], float]) -> int:
         """Return the points for what was smelted since the last call.
@@ -350,10 +351,10 @@ class Furnace(Container):
             random: Draws a number in [0, 1).
         """
         points = 0
-        for smelting, count in self._smelted.items():
+        for smelting, count in self.smelted.items():
             whole, fraction = divmod(smelting.experience * count, 1.0)
             points += int(whole) + (fraction > 0.0 and random() < fraction)
-        self._smelted.clear()
+        self.smelted.clear()
         return points
 
 
@@ -421,6 +422,11 @@ class BlockEntities:
             if isinstance(container, Furnace):
                 self._furnaces[place] = container
         return self._containers[place][1]
+
+    def entries(self) -> Iterator[tuple[Place, int, Container]]:
+        """Yield position, kind of block and container of all, in the order of their first use."""
+        for place, (block, container) in self._containers.items():
+            yield place, block, container
 
     def remove(self, place: Place) -> tuple[list[ItemStack], Furnace | None]:
         """Remove the container of a block that is about to disappear.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import count
 from operator import itemgetter
 
@@ -38,6 +39,8 @@ class Screen:
         kind: "inventory", "crafting_table", "furnace" or "chest".
         menu: The menu, with its slots.
         cursor: The cursor.
+        clicks: What the mouse buttons do.
+        ticks: For how long it has been open.
         place: The block (x, y, z) that was used to open it; None for the inventory.
     """
 
@@ -65,8 +68,8 @@ class Screen:
         self._in_order = itemgetter(*_places(self.menu.slots, owner.inventory))
         self._furnace = container if isinstance(container, Furnace) else None
         self._layout = LAYOUTS[kind]
-        self._clicks = Clicks(self.menu, self._layout)
-        self._ticks = 0
+        self.clicks = Clicks(self.menu, self._layout)
+        self.ticks = 0
 
     def press_hotbar(self, slot: int) -> None:
         """Press the key of hotbar slot 0 to 8: exchange its stack with that under the cursor."""
@@ -78,7 +81,7 @@ class Screen:
         """Move the cursor by a turn of the camera, in degrees."""
         if pitch or yaw:
             self.cursor.turn(pitch, yaw)
-            self._clicks.move(self.cursor.x, self.cursor.y)
+            self.clicks.move(self.cursor.x, self.cursor.y)
 
     def use_buttons(
         self, pressed: tuple[bool, bool], released: tuple[bool, bool], sneaking: bool
@@ -91,13 +94,13 @@ class Screen:
             sneaking: Whether the sneak key is down.
         """
         x, y = self.cursor.x, self.cursor.y
-        self._ticks += 1
+        self.ticks += 1
         for button in (LEFT, RIGHT):
             if pressed[button]:
-                self._clicks.press(x, y, button, sneaking, self._ticks)
+                self.clicks.press(x, y, button, sneaking, self.ticks)
         for button in (LEFT, RIGHT):
             if released[button]:
-                self._clicks.release(x, y, button, sneaking)
+                self.clicks.release(x, y, button, sneaking)
 
     def view(self) -> ScreenView:
         """Return the visible state of the screen."""
@@ -143,19 +146,43 @@ DOUBLE_CLICK_TICKS = 5
 """A second click fewer ticks than this after the first makes a double click (Minecraft: 250 ms)."""
 
 
+@dataclass
+class ClickMemory:
+    """What the next event of a button or the mouse depends on.
+
+    Attributes:
+        last_slot: Slot of the last press; None outside of all.
+        last_button: Its button; None before the first.
+        last_tick: Its tick; -inf if no double click can follow.
+        is_double: Whether it was the second of a double click.
+        ignores_release: Whether the release of the button does nothing.
+        active: The button that is down.
+        dragging: The button with which a stack is dragged.
+        dragged: The slots that it was dragged across.
+        moved_across: The last stack that was clicked with the sneak key.
+    """
+
+    last_slot: int | None = None
+    last_button: int | None = None
+    last_tick: float = -math.inf
+    is_double: bool = False
+    ignores_release: bool = False
+    active: int | None = None
+    dragging: int | None = None
+    dragged: list[int] = field(default_factory=list)
+    moved_across: ItemStack = NOTHING
+
+
 class Clicks:
-    """Conversion of mouse button events into a menu's clicks, drags and double clicks."""
+    """Conversion of mouse button events into a menu's clicks, drags and double clicks.
+
+    Attributes:
+        memory: What the next event depends on.
+    """
 
     def __init__(self, menu: Menu, layout: ScreenLayout) -> None:
         self._menu, self._layout = menu, layout
-        self._last_slot: int | None = None
-        self._last_button: int | None = None
-        self._last_tick = -math.inf
-        self._is_double = self._ignores_release = False
-        self._active: int | None = None
-        self._dragging: int | None = None
-        self._dragged: list[int] = []
-        self._moved_across: ItemStack = NOTHING
+        self.memory = ClickMemory()
 
     def press(self, x: float, y: float, button: int, sneaking: bool, tick: int) -> None:
         """Handle a button that goes down.
@@ -167,56 +194,59 @@ class Clicks:
             sneaking: Whether the sneak key is down.
             tick: Number of the tick.
         """
-        self._active = button
+        self.memory.active = button
         slot, menu = self._layout.slot_at(x, y), self._menu
-        is_quick = tick - self._last_tick < DOUBLE_CLICK_TICKS
-        self._is_double = is_quick and (slot, button) == (self._last_slot, self._last_button)
-        self._ignores_release = False
-        if self._dragging is None and (slot is not None or self._layout.is_outside(x, y)):
+        is_quick = tick - self.memory.last_tick < DOUBLE_CLICK_TICKS
+        self.memory.is_double = is_quick and (slot, button) == (
+            self.memory.last_slot,
+            self.memory.last_button,
+        )
+        self.memory.ignores_release = False
+        if self.memory.dragging is None and (slot is not None or self._layout.is_outside(x, y)):
             if menu.carried.item != EMPTY:
-                self._dragging = button
-                self._dragged.clear()
+                self.memory.dragging = button
+                self.memory.dragged.clear()
             else:
                 if slot is not None and sneaking:
-                    self._moved_across = menu.slots[slot].stack
+                    self.memory.moved_across = menu.slots[slot].stack
                     menu.quick_move(slot)
                 elif slot is not None:
                     menu.pick_up(slot, button == RIGHT)
-                self._ignores_release = True
-        self._last_slot, self._last_button, self._last_tick = slot, button, tick
+                self.memory.ignores_release = True
+        self.memory.last_slot, self.memory.last_button, self.memory.last_tick = slot, button, tick
 
     def move(self, x: float, y: float) -> None:
         """Handle a movement of the cursor to a position in the window."""
-        if self._active is None or self._dragging is None:
+        if self.memory.active is None or self.memory.dragging is None:
             return
         slot = self._layout.slot_at(x, y)
-        if slot is None or slot in self._dragged:
+        if slot is None or slot in self.memory.dragged:
             return
-        if self._menu.can_spread(slot, len(self._dragged)):
-            self._dragged.append(slot)
+        if self._menu.can_spread(slot, len(self.memory.dragged)):
+            self.memory.dragged.append(slot)
 
     def release(self, x: float, y: float, button: int, sneaking: bool) -> None:
         """Handle a button that goes up, with arguments as in `press`."""
-        self._active = None
+        self.memory.active = None
         slot, menu = self._layout.slot_at(x, y), self._menu
         collects = slot is not None and menu.slots[slot].is_collected
-        if self._is_double and button == LEFT and slot is not None and collects:
+        if self.memory.is_double and button == LEFT and slot is not None and collects:
             self._double_click(slot, sneaking)
-        elif self._dragging not in (None, button):
-            self._dragging = None
-            self._dragged.clear()
-            self._ignores_release = True
+        elif self.memory.dragging not in (None, button):
+            self.memory.dragging = None
+            self.memory.dragged.clear()
+            self.memory.ignores_release = True
             return
-        elif self._ignores_release:
-            self._ignores_release = False
+        elif self.memory.ignores_release:
+            self.memory.ignores_release = False
             return
-        elif self._dragging is not None and self._dragged:
-            menu.spread(self._dragged, one_each=button == RIGHT)
+        elif self.memory.dragging is not None and self.memory.dragged:
+            menu.spread(self.memory.dragged, one_each=button == RIGHT)
         elif menu.carried.item != EMPTY:
             self._click(slot, x, y, button, sneaking)
         if menu.carried.item == EMPTY:
-            self._last_tick = -math.inf
-        self._dragging = None
+            self.memory.last_tick = -math.inf
+        self.memory.dragging = None
 
     def _click(self, slot: int | None, x: float, y: float, button: int, sneaking: bool) -> None:
         """Click with a carried stack, at the release of the button."""
@@ -225,14 +255,14 @@ class Clicks:
             if self._layout.is_outside(x, y):
                 menu.throw(one=button == RIGHT)
         elif sneaking:
-            self._moved_across = menu.slots[slot].stack
+            self.memory.moved_across = menu.slots[slot].stack
             menu.quick_move(slot)
         else:
             menu.pick_up(slot, button == RIGHT)
 
     def _double_click(self, slot: int, sneaking: bool) -> None:
         """Collect; with the sneak key, move across all stacks equal to the last one moved."""
-        menu, moved = self._menu, self._moved_across
+        menu, moved = self._menu, self.memory.moved_across
         if not sneaking:
             menu.collect(slot)
         elif moved.item != EMPTY:
@@ -240,8 +270,8 @@ class Clicks:
             for index, other in enumerate(menu.slots):
                 if other.container is container and is_same(other.stack, moved):
                     menu.quick_move(index)
-        self._is_double = False
-        self._last_tick = -math.inf
+        self.memory.is_double = False
+        self.memory.last_tick = -math.inf
 
 
 # --------------------------------------------- the cursor of an open screen, which the camera moves

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TypeVar
 
 import numpy as np
@@ -18,6 +19,9 @@ from rllib_minestudio.env.voxel.world.box_field import (
     block_index,
     column_index,
 )
+
+Changes = tuple[NDArray[np.intp], NDArray[np.uint16]]
+"""Places in a chunk, as indices into its columns, ascending; and the blocks there."""
 
 _BITS = 8
 _Id = TypeVar("_Id", np.uint8, np.uint16)
@@ -44,17 +48,36 @@ class EditMemory:
         """Forget everything."""
         self.bits.fill(0)
         self.count = 0
-        self._left: dict[tuple[int, int], tuple[NDArray[np.intp], NDArray[np.uint16]]] = {}
+        self._left: dict[tuple[int, int], Changes] = {}
 
     def leave(self, chunk: tuple[int, int], blocks: NDArray[np.uint16]) -> None:
         """Remember the changed blocks of a chunk that is about to be overwritten."""
+        if (changes := self._changes(chunk, blocks)) is not None:
+            self._left[chunk] = changes
+            _columns(self.bits, chunk)[...] = 0
+
+    def all_of(
+        self, present: Collection[tuple[int, int]], blocks: NDArray[np.uint16]
+    ) -> dict[tuple[int, int], Changes]:
+        """Return the changes of all chunks in order, those of `present` from the window."""
+        found = dict(self._left)
+        for chunk in present:
+            if (changes := self._changes(chunk, blocks)) is not None:
+                found[chunk] = changes
+        return dict(sorted(found.items()))
+
+    def begin_with(self, changes: dict[tuple[int, int], Changes]) -> None:
+        """Remember changes, of chunks that have yet to be made, in place of all others."""
+        self.clear()
+        self._left = dict(changes)
+        self.count = sum(len(places) for places, _ in changes.values())
+
+    def _changes(self, chunk: tuple[int, int], blocks: NDArray[np.uint16]) -> Changes | None:
         bits = _columns(self.bits, chunk)
         if not bits.any():
-            return
-        flags = np.unpackbits(bits.reshape(-1), bitorder="little")
-        changed = np.flatnonzero(flags)
-        self._left[chunk] = changed, _columns(blocks, chunk).reshape(-1)[changed]
-        bits[...] = 0
+            return None
+        changed = np.flatnonzero(np.unpackbits(bits.reshape(-1), bitorder="little"))
+        return changed, _columns(blocks, chunk).reshape(-1)[changed]
 
     def enter(
         self, chunk: tuple[int, int], blocks: NDArray[np.uint16], top: NDArray[np.uint8]

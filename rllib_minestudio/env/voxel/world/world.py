@@ -16,7 +16,7 @@ import numpy as np
 
 from rllib_minestudio.env.voxel.world.block_states import ANY_BLOCK, BlockFilter, kind_of
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, block_index, column_index
-from rllib_minestudio.env.voxel.world.edits import fill_columns
+from rllib_minestudio.env.voxel.world.edits import Changes, fill_columns
 from rllib_minestudio.env.voxel.world.land import Chunk, Land, Span, square
 
 LOAD_RADIUS = 5
@@ -65,6 +65,16 @@ class World:
         self._loaded: set[Chunk] = set()
         self._ahead: list[Chunk] | None = None
         self.unsupported: list[tuple[int, int, int]] = []
+
+    def edits(self) -> dict[Chunk, Changes]:
+        """Return what was changed in the generated terrain, by chunk."""
+        return self._land.edits.all_of(self._land.made, self.blocks)
+
+    def begin_with(self, seed: int, edits: dict[Chunk, Changes], centre: Chunk) -> None:
+        """As `reset`, but with changes, and load the land around a chunk."""
+        self.reset(seed)
+        self._land.edits.begin_with(edits)
+        self.load_around((centre[0] + 0.5) * CHUNK, (centre[1] + 0.5) * CHUNK)
 
     def load_around(self, x: float, z: float) -> None:
         """Load every chunk within `LOAD_RADIUS` chunks of the point (x, z)."""
