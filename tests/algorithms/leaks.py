@@ -39,15 +39,15 @@ def command_line(process: psutil.Process) -> str:
 
 
 def open_files(pid: int) -> list[str]:
-    """What each file descriptor of a process points to; empty if it is gone."""
+    """What each file descriptor of a process points to; empty if it is gone, or not ours to see."""
     found = []
     try:
         for link in Path(f"/proc/{pid}/fd").iterdir():
             try:
                 found.append(os.readlink(link))
-            except FileNotFoundError:
+            except (FileNotFoundError, PermissionError):
                 continue
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):
         pass
     return found
 
