@@ -16,6 +16,7 @@ from rllib_minestudio.benchmark.structures import BLOCK_NAMES, known_structures
 from rllib_minestudio.checkpoints.trust import refuse_untrusted
 from rllib_minestudio.env.callbacks import CALLBACKS, check_callbacks
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim
+from rllib_minestudio.env.callbacks.builder import SUFFIX
 from rllib_minestudio.env.env_options import VOXEL
 from rllib_minestudio.env.foreign_options import requests_of_callbacks
 from rllib_minestudio.env.voxel.data import DAY_TICKS, DIFFICULTIES, NAMESPACE, TIMES, WEATHERS
@@ -548,11 +549,14 @@ def _task_files(problems: Problems, folder: Path, root: Path) -> dict[str, Any]:
 def _requests(told: Any) -> list[str]:
     """Return what a task file, which need not be valid, asks for beyond data."""
     rewards = told.get("rewards") if isinstance(told, Mapping) else None
-    names = rewards if isinstance(rewards, Mapping) else [rewards]
-    # What is neither known nor a class's path is misspelt, of which `BenchmarkTask` will tell.
-    if any(isinstance(name, str) and (name in CALLBACKS or "." in name) for name in names):
-        return requests_of_callbacks("rewards", [rewards])
-    return []
+    if not isinstance(rewards, Mapping) or all(map(_is_misspelt, rewards)):
+        return []  # `BenchmarkTask` says what is wrong
+    return requests_of_callbacks("rewards", [rewards])
+
+
+def _is_misspelt(name: Any) -> bool:
+    """Whether a name is neither a known callback nor the path of a class, which has a dot."""
+    return isinstance(name, str) and "." not in name and name.removesuffix(SUFFIX) not in CALLBACKS
 
 
 def _checked_tasks(problems: Problems, files: Mapping[str, Any]) -> tuple[BenchmarkTask, ...]:

@@ -162,8 +162,16 @@ def test_a_folder_from_elsewhere_is_data(tmp_path):
     )
     with pytest.raises(InvalidOptionsError, match="evil_module"):
         load_suite(tmp_path, trust=True)
-    (tmp_path / "a.yaml").write_text(yaml.safe_dump({**FACTS, "rewards": {"TechTreRewards": {}}}))
     (tmp_path / "b.yaml").unlink()
+    for rewards in (
+        {"RecordCallback": {"record_path": "/x"}},
+        {"ComposeCallback": {"callbacks": [{"Record": "/x"}]}},
+        {"Compose": [{"evil_module.CB": {}}]},
+    ):
+        (tmp_path / "a.yaml").write_text(yaml.safe_dump({**FACTS, "rewards": rewards}))
+        with pytest.raises(UntrustedError):
+            load_suite(tmp_path)
+    (tmp_path / "a.yaml").write_text(yaml.safe_dump({**FACTS, "rewards": {"TechTreRewards": {}}}))
     with pytest.raises(InvalidOptionsError, match="Did you mean 'TechTreeRewards'"):
         load_suite(tmp_path)
     (tmp_path / "a.yaml").write_text(yaml.safe_dump({**FACTS, "rewards": {"TechTreeRewards": {}}}))
