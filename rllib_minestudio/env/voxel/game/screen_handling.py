@@ -84,7 +84,7 @@ def open_again(state: GameState, kind: str, place: Place | None) -> Screen:
         block = state.world.kind_at(*place)
         container = state.block_entities.at(place, block)
     if kind != ("inventory" if place is None else SCREEN_BLOCKS.get(block)):
-        raise SnapshotError(f"The snapshot is wrong: no block at {place} has the screen {kind}.")
+        raise SnapshotError(f"The snapshot is wrong: no block at {place} has the screen {kind!r}.")
     state.screen = Screen(kind, _PlayerOwner(state), place, container)
     return state.screen
 

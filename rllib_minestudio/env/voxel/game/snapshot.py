@@ -473,7 +473,7 @@ def _read(snapshot: bytes) -> GameDocument:
     try:
         return GameDocument.model_validate_json(contents(snapshot))
     except ValidationError as error:
-        raise SnapshotError(f"The snapshot is wrong: {first_problem(error)}.") from None
+        raise _wrong(first_problem(error)) from None
 
 
 def _check(told: GameDocument) -> None:
@@ -491,25 +491,26 @@ def _check(told: GameDocument) -> None:
     single = (told.player.record.held_item, told.player.record.hand_item, told.named_item)
     items = {*single, *(row.item for row in told.items), *(stack[0] for stack in _stacks(told))}
     if unknown := items - ITEMS.keys() - {EMPTY}:
-        raise SnapshotError(f"The snapshot is wrong: there is no item {min(unknown)}.")
+        raise _wrong(f"there is no item {min(unknown)}")
     if any((item == EMPTY) != (quantity == 0) for item, quantity, _ in _stacks(told)):
-        raise SnapshotError("The snapshot is wrong: empty slots, and no others, must hold 0 items.")
+        raise _wrong("empty slots, and no others, must hold 0 items")
     if lacking := GAME_RULES.keys() - told.rules.keys():
-        raise SnapshotError(f"The snapshot is wrong: the rule {min(lacking)} is missing.")
+        raise _wrong(f"the rule {min(lacking)} is missing")
     for entry in told.containers:
         if entry.furnace is not None and entry.furnace.burning > entry.furnace.burn_ticks:
-            raise SnapshotError("The snapshot is wrong: a fire burns for longer than it can.")
+            raise _wrong("a furnace burns for longer than its fuel lasts")
     blocks = {block for edits in told.world.edits for block in edits.blocks}
     blocks |= {row.block for row in (*told.falling, *told.particles)}
     if blocks and max(map(kind_of, blocks)) >= len(BLOCKS):
-        raise SnapshotError("The snapshot is wrong: it has blocks of a kind that there is not.")
+        raise _wrong("it has blocks of an unknown kind")
     for edits in told.world.edits:
         is_ascending = all(a < b for a, b in zip(edits.places, edits.places[1:], strict=False))
         if len(edits.places) != len(edits.blocks) or not is_ascending:
-            raise SnapshotError(
-                "The snapshot is wrong: the places of an edited chunk must ascend, with a block "
-                "for each."
-            )
+            raise _wrong("the places of an edited chunk must ascend, with a block for each")
+
+
+def _wrong(what: str) -> SnapshotError:
+    return SnapshotError(f"The snapshot is wrong: {what}.")
 
 
 def _stacks(told: GameDocument) -> list[tuple[int, int, int]]:
@@ -560,7 +561,7 @@ def _restore_blocks(state: GameState, told: GameDocument) -> None:
     for entry in told.containers:
         container = state.block_entities.at(entry.place, entry.block)
         if container is None or len(container) != len(entry.stacks):
-            raise SnapshotError(f"The snapshot is wrong: the block at {entry.place} holds nothing.")
+            raise _wrong(f"the block at {entry.place} has no such container")
         for slot, stack in enumerate(entry.stacks):
             container.set(slot, *stack)
         if isinstance(container, Furnace) and entry.furnace is not None:
@@ -579,7 +580,7 @@ def _restore_screen(state: GameState, told: ScreenDocument) -> None:
     if len(loose) != len(told.loose) or max(told.clicks.dragged, default=0) >= len(
         screen.menu.slots
     ):
-        raise SnapshotError(f"The snapshot is wrong: the screen {told.kind} has not such slots.")
+        raise _wrong(f"the screen {told.kind!r} has no such slots")
     screen.menu.carried = ItemStack(*told.carried)
     for slot, stack in zip(loose, told.loose, strict=True):
         slot.put(ItemStack(*stack))
