@@ -9,6 +9,7 @@ from numba import float32, int32, uint32
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.render.block_atlas import FACE_BITS
+from rllib_minestudio.env.voxel.render.block_looks import SPECIAL
 from rllib_minestudio.env.voxel.render.camera import (
     EYE_X,
     EYE_Y,
@@ -19,6 +20,7 @@ from rllib_minestudio.env.voxel.render.camera import (
     LEVELS,
     LIGHT,
     MIP_DEPTH,
+    Bytes,
     Camera,
     Floats,
     Ints,
@@ -26,8 +28,9 @@ from rllib_minestudio.env.voxel.render.camera import (
     Words,
     render_kernel,
 )
-from rllib_minestudio.env.voxel.render.corner_light import TOP_LAYER, is_cube
+from rllib_minestudio.env.voxel.render.corner_light import TOP_LAYER
 from rllib_minestudio.env.voxel.render.ray_tiles import (
+    BLOCK,
     BLOCK_INDEX,
     BLUE,
     CELL_X,
@@ -46,6 +49,7 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     FRONT_FIELD,
     GREEN,
     HALF,
+    INSIDE,
     INV_X,
     INV_Y,
     INV_Z,
@@ -116,8 +120,8 @@ def locate_hits(camera: Floats, s: Floats, n: Ints) -> None:
 
 
 @render_kernel
-def _step_out(index: int, face: int) -> int:
-    """Index of the cell in front of a face."""
+def step_out(index: int, face: int) -> int:
+    """Index of the cell in front of a face: of its own cell if it is `INSIDE` that."""
     axis = face >> int32(1)
     toward = int32(1) - int32((face & int32(1)) << int32(1))
     none = int32(0)
@@ -146,23 +150,25 @@ def _other_face(camera: Floats, i: int, s: Floats, n: Ints) -> int:
 
 @render_kernel
 def _is_covered(i: int, s: Floats, n: Ints) -> bool:
-    """Whether another block covers the face of a hit; nothing covers the world's highest faces."""
+    """Whether a block is in front of the face of a hit; nothing is above the world's highest."""
     is_highest = (n[FACE + i] == int32(2)) & (int32(s[CELL_Y + i]) == TOP_LAYER)
-    is_covered = is_cube(n[FRONT_FIELD + i]) & (s[DEPTH + i] < SKY_DEPTH)
+    is_covered = (n[FRONT_FIELD + i] == int32(0)) & (s[DEPTH + i] < SKY_DEPTH)
     return is_covered & (not is_highest)
 
 
 @render_kernel
-def find_fronts(camera: Floats, box: Shorts, s: Floats, n: Ints) -> None:
+def find_fronts(
+    camera: Floats, blocks: Shorts, box: Shorts, looks: Bytes, s: Floats, n: Ints
+) -> None:
     """Find the cell in front of each face, which is where its light comes from, and its field.
 
     A ray that passes within `NUDGE` of an edge may enter the block behind the edge by a face that
     another block covers. That face would show as a speck, so it is replaced by its neighbour. The
-    box field, 0 in a block, tells whether a face is covered: the ray has just read it there.
+    box field, 0 in a block, tells whether a face may be covered: the ray has just read it there.
     """
     covered = int32(0)
     for i in range(LANES):
-        n[FRONT + i] = _step_out(n[BLOCK_INDEX + i], n[FACE + i])
+        n[FRONT + i] = step_out(n[BLOCK_INDEX + i], n[FACE + i])
     for i in range(LANES):
         n[FRONT_FIELD + i] = int32(box[uint32(n[FRONT + i])])
     for i in range(LANES):
@@ -170,10 +176,15 @@ def find_fronts(camera: Floats, box: Shorts, s: Floats, n: Ints) -> None:
     if covered == int32(0):
         return
     for i in range(LANES):
-        if _is_covered(i, s, n):
+        if _is_covered(i, s, n) and n[FACE + i] < int32(INSIDE):
+            front = int32(blocks[uint32(n[FRONT + i])])
+            if looks[uint32(front)] & int32(SPECIAL):
+                continue
             n[FACE + i] = _other_face(camera, i, s, n)
-            n[FRONT + i] = _step_out(n[BLOCK_INDEX + i], n[FACE + i])
+            n[FRONT + i] = step_out(n[BLOCK_INDEX + i], n[FACE + i])
             n[FRONT_FIELD + i] = int32(box[uint32(n[FRONT + i])])
+    for i in range(LANES):
+        n[FACE + i] &= int32(INSIDE - 1)
 
 
 @render_kernel
@@ -187,12 +198,11 @@ def mip_level(t: float, depth: float) -> tuple[float, int]:
 
 
 @render_kernel
-def choose_texels(camera: Floats, blocks: Shorts, faces: Ints, s: Floats, n: Ints) -> None:
+def choose_texels(camera: Floats, faces: Ints, s: Floats, n: Ints) -> None:
     """Find the texel of each hit, and the column of the cell in front of it."""
     mip_depth = camera[MIP_DEPTH]
     for i in range(LANES):
-        block = int32(blocks[uint32(n[BLOCK_INDEX + i])])
-        n[TEXEL + i] = faces[uint32((block << int32(FACE_BITS)) | n[FACE + i])]
+        n[TEXEL + i] = faces[uint32((n[BLOCK + i] << int32(FACE_BITS)) | n[FACE + i])]
     for i in range(LANES):
         face, depth = n[FACE + i], s[DEPTH + i]
         axis = face >> int32(1)

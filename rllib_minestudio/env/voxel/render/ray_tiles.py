@@ -1,4 +1,4 @@
-"""Layout of the scratch memory in which a tile of rays advances in lockstep.
+"""Layout of the scratch memory in which a tile of rays advances in lockstep, and a ray's leap.
 
 One flat array per type, one row of `LANES` values per quantity: constant offsets into a single
 array let LLVM see that the rows do not overlap, and so vectorise.
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from rllib_minestudio.env.voxel.render.camera import Floats, Ints
+from numba import float32, int32
+
+from rllib_minestudio.env.voxel.render.camera import Floats, Ints, render_kernel
 from rllib_minestudio.env.voxel.world.box_field import WINDOW
 
 TILE = 8
@@ -24,8 +26,9 @@ LANES = TILE * TILE
     FOG, DEPTH, OPENNESS,  # of what the ray shows
     LIGHT_R, LIGHT_G, LIGHT_B,  # light on what the ray shows
     LEVEL_ABOVE,  # how far that is from one level of light to the next
-) = [LANES * row for row in range(26)]  # fmt: skip
-FLOAT_SCRATCH = 26 * LANES
+    CLEAR, TINT_R, TINT_G, TINT_B,  # share of what is behind glass, and the glass' own colour
+) = [LANES * row for row in range(30)]  # fmt: skip
+FLOAT_SCRATCH = 30 * LANES
 (
     BLOCK_INDEX, FIELD,  # block the ray is in, and its entry of the box field
     FACE, FRONT, TEXEL, COLUMN,  # side hit, cell in front of it, its texel, that cell's column
@@ -34,16 +37,20 @@ FLOAT_SCRATCH = 26 * LANES
     KEY, FACE_OF,  # number of the face hit, its place in the list of the tile's faces
     FACE_KEY, WORD, LEVEL,  # of each face in that list, see `corner_light`
     LIGHT_MAP,  # colour of each level of light
-) = [LANES * row for row in range(16)]  # fmt: skip
+    BLOCK, LOOK,  # block that the ray has ended in, and its special look
+    SEEN_FACE, TINTS,  # of rays that were followed: face hit, number of tints; see `see_through`
+) = [LANES * row for row in range(20)]  # fmt: skip
 # Of each face in the list, the eight cells around the one in front of it.
-NEIGHBOUR, AROUND = 16 * LANES, 24 * LANES
-INT_SCRATCH = 32 * LANES
+NEIGHBOUR, AROUND = 20 * LANES, 28 * LANES
+INT_SCRATCH = 36 * LANES
 
 SKY_DEPTH = np.float32(1e9)
 NUDGE = np.float32(2e-4)
 # Rays are never exactly parallel to an axis, so that no kernel divides by zero.
 SMALLEST_SLOPE = np.float32(1e-6)
 HALF, ONE, ZERO = np.float32(0.5), np.float32(1), np.float32(0)
+INSIDE = 8
+"""Bit of a face that is inside its cell, so that the cell in front of it is its own."""
 # The eye's column inside the kernels' window.
 CENTRE = WINDOW // 2
 
@@ -51,3 +58,22 @@ CENTRE = WINDOW // 2
 def new_scratch() -> tuple[Floats, Ints]:
     """Allocate the working memory of `render_terrain`; one pair per renderer."""
     return np.zeros(FLOAT_SCRATCH, np.float32), np.zeros(INT_SCRATCH, np.int32)
+
+
+@render_kernel
+def to_end_of_box(
+    field: int, x: float, y: float, z: float, ix: float, iy: float, iz: float
+) -> float:
+    """Return the parameter at which a ray from the eye leaves a cell's empty box.
+
+    `field` is the cell's entry in the box field, (x, y, z) leads from the eye to the middle of the
+    cell, and (ix, iy, iz) are the reciprocals of the ray's direction.
+    """
+    radius = float32(field & int32(31)) - HALF
+    up = float32((field >> int32(5)) & int32(31))
+    down = float32((field >> int32(10)) & int32(31))
+    layers = (up if iy > ZERO else down) + HALF
+    tx = x * ix + abs(ix) * radius
+    ty = y * iy + abs(iy) * layers
+    tz = z * iz + abs(iz) * radius
+    return min(tx, min(ty, tz))

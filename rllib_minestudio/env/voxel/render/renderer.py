@@ -33,6 +33,7 @@ from rllib_minestudio.env.voxel.items.inventory import HOTBAR_SLOTS, Inventory, 
 from rllib_minestudio.env.voxel.items.items import FIRST_PLAIN_ITEM, ITEMS
 from rllib_minestudio.env.voxel.player.player import Player
 from rllib_minestudio.env.voxel.render.block_atlas import BlockAtlas, build_block_atlas
+from rllib_minestudio.env.voxel.render.block_looks import LOOKS
 from rllib_minestudio.env.voxel.render.boxes import render_instances
 from rllib_minestudio.env.voxel.render.camera import LIGHT, Bytes, Camera, Floats
 from rllib_minestudio.env.voxel.render.celestial import bodies_of, render_celestial, star_table
@@ -278,6 +279,7 @@ class Renderer:
             world.light,
             world.ceiling,
             *self._atlas,
+            LOOKS,
             camera.vector,
             self._rays.across,
             self._rays.upward,

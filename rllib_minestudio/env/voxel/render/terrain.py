@@ -75,6 +75,13 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     T_NOW,
     TILE,
     ZERO,
+    to_end_of_box,
+)
+from rllib_minestudio.env.voxel.render.see_through import (
+    find_special,
+    see_through,
+    show_faces,
+    tint_all,
 )
 from rllib_minestudio.env.voxel.render.sky import show_sky
 from rllib_minestudio.env.voxel.world.box_field import narrow_block_index
@@ -130,6 +137,7 @@ def render_terrain(
     ceiling: int,
     atlas: Words,
     faces: Ints,
+    looks: Bytes,
     camera: Floats,
     across: Floats,
     upward: Floats,
@@ -152,6 +160,7 @@ def render_terrain(
         ceiling: No block is at or above this height.
         atlas: uint32, `BlockAtlas.textures`.
         faces: int32 (2**19,), `BlockAtlas.faces`.
+        looks: uint8 (65536,), `block_looks.LOOKS`.
         camera: float32 (CAMERA_SIZE,).
         across: See `hand.PixelRays`.
         upward: See `hand.PixelRays`.
@@ -182,12 +191,20 @@ def render_terrain(
                     break
                 enter_cells(box, column_x, column_z, s, n)
             hits = count_hits(s, n)
+            is_special = hits > 0 and find_special(camera, blocks, looks, s, n)
+            is_tinted = is_special and see_through(
+                blocks, box, looks, light, atlas, faces, camera, roof, column_x, column_z, s, n
+            )
+            if is_special:
+                hits = count_hits(s, n)
             if hits < LANES:
                 show_sky(camera, s, n)
             if hits > 0:
                 locate_hits(camera, s, n)
-                find_fronts(camera, box, s, n)
-                choose_texels(camera, blocks, faces, s, n)
+                if is_special:
+                    show_faces(n)
+                find_fronts(camera, blocks, box, looks, s, n)
+                choose_texels(camera, faces, s, n)
                 # Decided here: even a kernel that returns early counts references to its arrays.
                 found, level = key_faces(shade, s, n), FULLY
                 if found & SHADED and is_bright(bright, light, n):
@@ -195,7 +212,7 @@ def render_terrain(
                 if found:
                     listed = list_faces(n)
                     find_neighbours(listed, n)
-                    count_cubes(listed, box, n)
+                    count_cubes(listed, blocks, looks, n)
                     if found & SHADED:
                         level = add_levels(listed, light, n)
                     spread_openness(s, n)
@@ -207,6 +224,8 @@ def render_terrain(
                     light_evenly(level, s, n)
                 is_open, level_before = found == 0, level
                 shade_hits(camera, atlas, s, n)
+            if is_tinted:
+                tint_all(s, n)
             _store(tile_x, tile_y, width, height, s, n, frame, depth)
 
 
@@ -288,25 +307,6 @@ def enter_cells(box: Shorts, column_x: int, column_z: int, s: Floats, n: Ints) -
 
 
 @render_kernel
-def _to_end_of_box(
-    field: int, x: float, y: float, z: float, ix: float, iy: float, iz: float
-) -> float:
-    """Return the parameter at which a ray from the eye leaves a cell's empty box.
-
-    `field` is the cell's entry in the box field, (x, y, z) leads from the eye to the middle of the
-    cell, and (ix, iy, iz) are the reciprocals of the ray's direction.
-    """
-    radius = float32(field & int32(31)) - HALF
-    up = float32((field >> int32(5)) & int32(31))
-    down = float32((field >> int32(10)) & int32(31))
-    layers = (up if iy > ZERO else down) + HALF
-    tx = x * ix + abs(ix) * radius
-    ty = y * iy + abs(iy) * layers
-    tz = z * iz + abs(iz) * radius
-    return min(tx, min(ty, tz))
-
-
-@render_kernel
 def leap(camera: Floats, ceiling: float, s: Floats, n: Ints) -> bool:
     """Move each ray to the end of its empty box, and return whether any moved."""
     to_x = HALF - (camera[EYE_X] + float32(CENTRE))
@@ -319,7 +319,7 @@ def leap(camera: Floats, ceiling: float, s: Floats, n: Ints) -> bool:
         t, t_max = s[T_NOW + i], s[T_MAX + i]
         x, y, z = s[CELL_X + i], s[CELL_Y + i], s[CELL_Z + i]
         ix, iy, iz = s[INV_X + i], s[INV_Y + i], s[INV_Z + i]
-        t_next = min(_to_end_of_box(field, x + to_x, y + to_y, z + to_z, ix, iy, iz), t_max)
+        t_next = min(to_end_of_box(field, x + to_x, y + to_y, z + to_z, ix, iy, iz), t_max)
         t_next = t if field == int32(0) else t_next
         # The field is undefined above the highest block, and 0 there would mean solid.
         t_next = max(t, t_max if y > highest else t_next)
@@ -359,5 +359,5 @@ def leap_from_eye(camera: Floats, field: int, s: Floats) -> None:
     x, y, z = HALF - camera[EYE_X], HALF - camera[EYE_Y] % ONE, HALF - camera[EYE_Z]
     for i in range(LANES):
         ix, iy, iz = s[INV_X + i], s[INV_Y + i], s[INV_Z + i]
-        t_next = min(_to_end_of_box(field, x, y, z, ix, iy, iz), s[T_MAX + i])
+        t_next = min(to_end_of_box(field, x, y, z, ix, iy, iz), s[T_MAX + i])
         s[T_NOW + i] = max(t_next, ZERO)
