@@ -202,11 +202,23 @@ Column = NDArray[np.uint64]
 
 
 @shared_with_kernels
-def _holds(column: Column, block: Any) -> Any:
+def holds(column: Column, block: Any) -> Any:
     """Whether a fact holds for a block, or for each block of an array."""
     return (column[block & KIND_MASK] >> np.uint64(block >> STATE_SHIFT)) & np.uint64(
         1
     ) != np.uint64(0)
+
+
+def column_of(fact: Callable[[int], bool]) -> Column:
+    """A column of a fact about each block of the world: a kind in a state."""
+    column = np.zeros(LARGEST_KIND + 1, np.uint64)
+    for kind in range(len(BLOCKS)):
+        bits = sum(fact(block) << state for state, block in enumerate(states_of(kind)))
+        # What is not a state of its kind reads as the default would.
+        column[kind] = np.uint64(
+            ANY_BLOCK.states if bits & 1 and FAMILY_OF[kind].size == 1 else bits
+        )
+    return column
 
 
 def _column(fact: Callable[[Block], bool]) -> Column:
@@ -250,19 +262,19 @@ _set(_IS_REPLACEABLE, True, "snow", layers="1")
 @shared_with_kernels
 def stops_bodies(block: int) -> bool:
     """Whether the player, mobs and items cannot enter a block."""
-    return _holds(_STOPS_BODIES, block)
+    return holds(_STOPS_BODIES, block)
 
 
 @shared_with_kernels
 def stops_sight(block: int) -> bool:
     """Whether a ray ends in a block: that of the crosshair, and those that draw the world."""
-    return _holds(_STOPS_SIGHT, block)
+    return holds(_STOPS_SIGHT, block)
 
 
 @shared_with_kernels
 def stops_light(block: int) -> bool:
     """Whether the light of the sky does not enter a block, as in Minecraft."""
-    return _holds(_STOPS_LIGHT, block)
+    return holds(_STOPS_LIGHT, block)
 
 
 @shared_with_kernels
@@ -271,16 +283,16 @@ def covers(block: Any) -> Any:
 
     Whatever stops sight does. The block may be an array, and the answer is one, then.
     """
-    return _holds(_COVERS, block)
+    return holds(_COVERS, block)
 
 
 @shared_with_kernels
 def bears(block: int) -> bool:
     """Whether sand and gravel rest on a block."""
-    return _holds(_BEARS, block)
+    return holds(_BEARS, block)
 
 
 @shared_with_kernels
 def is_replaceable(block: int) -> bool:
     """Whether another block may be put in a block's place, as in that of air."""
-    return _holds(_IS_REPLACEABLE, block)
+    return holds(_IS_REPLACEABLE, block)
