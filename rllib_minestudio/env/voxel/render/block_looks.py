@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.voxel.world.block_shapes import is_cube
+from rllib_minestudio.env.voxel.world.block_shapes import SHAPES, default_shape
 from rllib_minestudio.env.voxel.world.block_states import states_of
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCKS, Block
 
@@ -26,6 +26,8 @@ CULLED = 8
 DARKENS_BIT = 4
 DARKENS = 1 << DARKENS_BIT
 """It darkens the corners of faces at it."""
+
+_CUBE = ((0, 0, 0, 1, 1, 1),)
 
 TRANSLUCENT_KINDS = frozenset(
     (
@@ -54,7 +56,7 @@ def is_leaves(name: str) -> bool:
 def _look(kind: int, block: int) -> int:
     its = BLOCKS[kind]
     look = 0
-    if not is_cube(block):
+    if SHAPES[default_shape(block)].model != _CUBE:
         look |= SPECIAL | BOXES
     elif not its.name.endswith("glass"):
         # In Minecraft, whatever fills its cell for bodies does, except glass (from memory).
