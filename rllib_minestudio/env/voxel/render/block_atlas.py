@@ -4,9 +4,9 @@ Blocks share textures: a table holds where the texture of each face of a block i
 and faces that look alike start at the same place. So the atlas holds each picture once per shade,
 and whatever states a family has cost nothing but entries in the table.
 
-The upper byte of a texel says how *clear* it is: 0 where nothing shines through, 255 in a hole. Of
-opaque cubes, holes are filled (see `opaque`) and all texels have 0. Leaves have both: filled colours
-for afar, and holes for rays that look for them.
+The upper byte of a texel says how *clear* it is: 0 where nothing shines through, 255 in a hole.
+Opaque cubes have no holes, as those of their pictures are filled (see `opaque`). Leaves have both:
+filled colours for afar, and holes for rays that look for them.
 
 A block's pictures are upright in its family's first position. `turned_faces` turns them with the
 state: a furnace's front to its facing, the rings of a log's ends to both sides of its axis.
@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.render.block_looks import (
     LOOKS,

@@ -1,4 +1,4 @@
-"""Layout of the scratch memory in which a tile of rays advances in lockstep, and a ray's leap.
+"""Layout of the scratch memory in which a tile of rays advances in lockstep.
 
 One flat array per type, one row of `LANES` values per quantity: constant offsets into a single
 array let LLVM see that the rows do not overlap, and so vectorise.
@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from numba import float32, int32
-
-from rllib_minestudio.env.voxel.render.camera import Floats, Ints, render_kernel
+from rllib_minestudio.env.voxel.render.camera import Floats, Ints
 from rllib_minestudio.env.voxel.world.box_field import WINDOW
 
 TILE = 8
@@ -27,8 +25,13 @@ LANES = TILE * TILE
     LIGHT_R, LIGHT_G, LIGHT_B,  # light on what the ray shows
     LEVEL_ABOVE,  # how far that is from one level of light to the next
     CLEAR, TINT_R, TINT_G, TINT_B,  # share of what is behind glass, and the glass' own colour
-) = [LANES * row for row in range(30)]  # fmt: skip
-FLOAT_SCRATCH = 30 * LANES
+    LOW_X, LOW_Y, LOW_Z, HIGH_X, HIGH_Y, HIGH_Z,  # a box in the ray's cell, see `see_through`
+    MET_AT, BEYOND,  # where the ray enters and leaves the box that it meets
+    ENTERED, INSIDE_UNTIL,  # where it entered the last one, and will have left all
+    T_KEPT,  # parameter that it had reached when it began to wait
+) = [LANES * row for row in range(41)]  # fmt: skip
+WAITING = 41 * LANES  # seven values of each ray of two tiles, see `waiting_rays`
+FLOAT_SCRATCH = WAITING + 7 * 2 * LANES
 (
     BLOCK_INDEX, FIELD,  # block the ray is in, and its entry of the box field
     FACE, FRONT, TEXEL, COLUMN,  # side hit, cell in front of it, its texel, that cell's column
@@ -37,12 +40,17 @@ FLOAT_SCRATCH = 30 * LANES
     KEY, FACE_OF,  # number of the face hit, its place in the list of the tile's faces
     FACE_KEY, WORD, LEVEL,  # of each face in that list, see `corner_light`
     LIGHT_MAP,  # colour of each level of light
-    BLOCK, LOOK,  # block that the ray has ended in, and its special look
-    SEEN_FACE, TINTS,  # of rays that were followed: face hit, number of tints; see `see_through`
-) = [LANES * row for row in range(20)]  # fmt: skip
+    BLOCK, LOOK,  # block that the ray has ended in, and its special look; see `see_through`
+    MET, SEEN_FACE,  # what becomes of the ray in a special cell, and the face on which it ends
+    FIRST_BOX, LAST_BOX, BOX,  # the boxes in its cell
+    SIDE, SURFACE,  # face of the box that the ray meets, and whether it is seen
+    TINTS, PASSED,  # number of texels and of special cells that the ray has passed
+    PIXEL,  # where in the frame it is
+) = [LANES * row for row in range(28)]  # fmt: skip
 # Of each face in the list, the eight cells around the one in front of it.
-NEIGHBOUR, AROUND = 20 * LANES, 28 * LANES
-INT_SCRATCH = 36 * LANES
+NEIGHBOUR, AROUND = 28 * LANES, 36 * LANES
+WAITING_INTS = 44 * LANES  # three values of each ray of two tiles, see `waiting_rays`
+INT_SCRATCH = WAITING_INTS + 3 * 2 * LANES
 
 SKY_DEPTH = np.float32(1e9)
 NUDGE = np.float32(2e-4)
@@ -58,22 +66,3 @@ CENTRE = WINDOW // 2
 def new_scratch() -> tuple[Floats, Ints]:
     """Allocate the working memory of `render_terrain`; one pair per renderer."""
     return np.zeros(FLOAT_SCRATCH, np.float32), np.zeros(INT_SCRATCH, np.int32)
-
-
-@render_kernel
-def to_end_of_box(
-    field: int, x: float, y: float, z: float, ix: float, iy: float, iz: float
-) -> float:
-    """Return the parameter at which a ray from the eye leaves a cell's empty box.
-
-    `field` is the cell's entry in the box field, (x, y, z) leads from the eye to the middle of the
-    cell, and (ix, iy, iz) are the reciprocals of the ray's direction.
-    """
-    radius = float32(field & int32(31)) - HALF
-    up = float32((field >> int32(5)) & int32(31))
-    down = float32((field >> int32(10)) & int32(31))
-    layers = (up if iy > ZERO else down) + HALF
-    tx = x * ix + abs(ix) * radius
-    ty = y * iy + abs(iy) * layers
-    tz = z * iz + abs(iz) * radius
-    return min(tx, min(ty, tz))

@@ -75,15 +75,21 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     T_NOW,
     TILE,
     ZERO,
-    to_end_of_box,
 )
 from rllib_minestudio.env.voxel.render.see_through import (
     find_special,
-    see_through,
+    meet_blocks,
     show_faces,
     tint_all,
 )
 from rllib_minestudio.env.voxel.render.sky import show_sky
+from rllib_minestudio.env.voxel.render.waiting_rays import (
+    begin_pixels,
+    put_aside,
+    resume,
+    store_waiting,
+    take,
+)
 from rllib_minestudio.env.voxel.world.box_field import narrow_block_index
 
 
@@ -178,53 +184,68 @@ def render_terrain(
     bright = pack_light_map(camera, n)
     # What the scratch already holds for all rays.
     is_open, level_before = False, MIXED
-    for tile_y in range(0, height, TILE):
-        _aim_up(upward[tile_y : tile_y + TILE], s)
-        for tile_x in range(0, width, TILE):
+    per_row = (width + TILE - 1) // TILE
+    tile, tiles, waiting = 0, per_row * ((height + TILE - 1) // TILE), 0
+    while tile < tiles or waiting > 0:
+        taken = 0
+        tile_x, tile_y = tile % per_row * TILE, tile // per_row * TILE
+        if waiting >= LANES or tile == tiles:
+            taken = take(waiting, s, n)
+            waiting -= taken
+            start_rays(camera, roof, s)
+            resume(taken, s)
+        else:
+            tile += 1
+            _aim_up(upward[tile_y : tile_y + TILE], s)
             _aim_across(across[tile_x : tile_x + TILE], s)
             start_rays(camera, roof, s)
             if around_eye:
                 leap_from_eye(camera, around_eye, s)
+        enter_cells(box, column_x, column_z, s, n)
+        for _ in range(MOST_LEAPS):
+            if not go_on(roof, s, n) or not leap(camera, roof, s, n):
+                break
             enter_cells(box, column_x, column_z, s, n)
-            for _ in range(MOST_LEAPS):
-                if not go_on(roof, s, n) or not leap(camera, roof, s, n):
-                    break
-                enter_cells(box, column_x, column_z, s, n)
+        hits = count_hits(s, n)
+        special = find_special(camera, blocks, looks, s, n) if hits > 0 else int32(0)
+        if special:
+            if taken == 0:
+                begin_pixels(tile_x, tile_y, width, height, s, n)
+            meet_blocks(special, blocks, light, atlas, faces, camera, column_x, column_z, s, n)
+            waiting = put_aside(waiting, camera, roof, s, n)
             hits = count_hits(s, n)
-            is_special = hits > 0 and find_special(camera, blocks, looks, s, n)
-            is_tinted = is_special and see_through(
-                blocks, box, looks, light, atlas, faces, camera, roof, column_x, column_z, s, n
-            )
-            if is_special:
-                hits = count_hits(s, n)
-            if hits < LANES:
-                show_sky(camera, s, n)
-            if hits > 0:
-                locate_hits(camera, s, n)
-                if is_special:
-                    show_faces(n)
-                find_fronts(camera, blocks, box, looks, s, n)
-                choose_texels(camera, faces, s, n)
-                # Decided here: even a kernel that returns early counts references to its arrays.
-                found, level = key_faces(shade, s, n), FULLY
-                if found & SHADED and is_bright(bright, light, n):
-                    found &= BESIDE
-                if found:
-                    listed = list_faces(n)
-                    find_neighbours(listed, n)
-                    count_cubes(listed, blocks, looks, n)
-                    if found & SHADED:
-                        level = add_levels(listed, light, n)
-                    spread_openness(s, n)
-                elif not is_open:
-                    open_all(s)
-                if level == MIXED:
-                    spread_light(s, n)
-                elif level != level_before:
-                    light_evenly(level, s, n)
-                is_open, level_before = found == 0, level
-                shade_hits(camera, atlas, s, n)
-            if is_tinted:
+        if hits < LANES:
+            show_sky(camera, s, n)
+        if hits > 0:
+            locate_hits(camera, s, n)
+            if special:
+                show_faces(n)
+            find_fronts(camera, blocks, box, looks, s, n)
+            choose_texels(camera, faces, s, n)
+            # Decided here: even a kernel that returns early counts references to its arrays.
+            found, level = key_faces(shade, s, n), FULLY
+            if found & SHADED and is_bright(bright, light, n):
+                found &= BESIDE
+            if found:
+                listed = list_faces(n)
+                find_neighbours(listed, n)
+                count_cubes(listed, blocks, looks, n)
+                if found & SHADED:
+                    level = add_levels(listed, light, n)
+                spread_openness(s, n)
+            elif not is_open:
+                open_all(s)
+            if level == MIXED:
+                spread_light(s, n)
+            elif level != level_before:
+                light_evenly(level, s, n)
+            is_open, level_before = found == 0, level
+            shade_hits(camera, atlas, s, n)
+        if taken:
+            tint_all(s, n)
+            store_waiting(taken, s, n, frame, depth)
+        else:
+            if special:
                 tint_all(s, n)
             _store(tile_x, tile_y, width, height, s, n, frame, depth)
 
@@ -307,6 +328,25 @@ def enter_cells(box: Shorts, column_x: int, column_z: int, s: Floats, n: Ints) -
 
 
 @render_kernel
+def _to_end_of_box(
+    field: int, x: float, y: float, z: float, ix: float, iy: float, iz: float
+) -> float:
+    """Return the parameter at which a ray from the eye leaves a cell's empty box.
+
+    `field` is the cell's entry in the box field, (x, y, z) leads from the eye to the middle of the
+    cell, and (ix, iy, iz) are the reciprocals of the ray's direction.
+    """
+    radius = float32(field & int32(31)) - HALF
+    up = float32((field >> int32(5)) & int32(31))
+    down = float32((field >> int32(10)) & int32(31))
+    layers = (up if iy > ZERO else down) + HALF
+    tx = x * ix + abs(ix) * radius
+    ty = y * iy + abs(iy) * layers
+    tz = z * iz + abs(iz) * radius
+    return min(tx, min(ty, tz))
+
+
+@render_kernel
 def leap(camera: Floats, ceiling: float, s: Floats, n: Ints) -> bool:
     """Move each ray to the end of its empty box, and return whether any moved."""
     to_x = HALF - (camera[EYE_X] + float32(CENTRE))
@@ -319,7 +359,7 @@ def leap(camera: Floats, ceiling: float, s: Floats, n: Ints) -> bool:
         t, t_max = s[T_NOW + i], s[T_MAX + i]
         x, y, z = s[CELL_X + i], s[CELL_Y + i], s[CELL_Z + i]
         ix, iy, iz = s[INV_X + i], s[INV_Y + i], s[INV_Z + i]
-        t_next = min(to_end_of_box(field, x + to_x, y + to_y, z + to_z, ix, iy, iz), t_max)
+        t_next = min(_to_end_of_box(field, x + to_x, y + to_y, z + to_z, ix, iy, iz), t_max)
         t_next = t if field == int32(0) else t_next
         # The field is undefined above the highest block, and 0 there would mean solid.
         t_next = max(t, t_max if y > highest else t_next)
@@ -359,5 +399,5 @@ def leap_from_eye(camera: Floats, field: int, s: Floats) -> None:
     x, y, z = HALF - camera[EYE_X], HALF - camera[EYE_Y] % ONE, HALF - camera[EYE_Z]
     for i in range(LANES):
         ix, iy, iz = s[INV_X + i], s[INV_Y + i], s[INV_Z + i]
-        t_next = min(to_end_of_box(field, x, y, z, ix, iy, iz), s[T_MAX + i])
+        t_next = min(_to_end_of_box(field, x, y, z, ix, iy, iz), s[T_MAX + i])
         s[T_NOW + i] = max(t_next, ZERO)
