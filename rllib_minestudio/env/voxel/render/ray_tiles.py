@@ -25,12 +25,11 @@ LANES = TILE * TILE
     LIGHT_R, LIGHT_G, LIGHT_B,  # light on what the ray shows
     LEVEL_ABOVE,  # how far that is from one level of light to the next
     CLEAR, TINT_R, TINT_G, TINT_B,  # share of what is behind glass, and the glass' own colour
-    LOW_X, LOW_Y, LOW_Z, HIGH_X, HIGH_Y, HIGH_Z,  # a box in the ray's cell, see `see_through`
     MET_AT, BEYOND,  # where the ray enters and leaves the box that it meets
     ENTERED, INSIDE_UNTIL,  # where it entered the last one, and will have left all
     T_KEPT,  # parameter that it had reached when it began to wait
-) = [LANES * row for row in range(41)]  # fmt: skip
-WAITING = 41 * LANES  # seven values of each ray of two tiles, see `waiting_rays`
+) = [LANES * row for row in range(35)]  # fmt: skip
+WAITING = 35 * LANES  # seven values of each ray of two tiles, see `waiting_rays`
 FLOAT_SCRATCH = WAITING + 7 * 2 * LANES
 (
     BLOCK_INDEX, FIELD,  # block the ray is in, and its entry of the box field
@@ -42,15 +41,20 @@ FLOAT_SCRATCH = WAITING + 7 * 2 * LANES
     LIGHT_MAP,  # colour of each level of light
     BLOCK, LOOK,  # block that the ray has ended in, and its special look; see `see_through`
     MET, SEEN_FACE,  # what becomes of the ray in a special cell, and the face on which it ends
-    FIRST_BOX, LAST_BOX, BOX,  # the boxes in its cell
+    FIRST_BOX, LAST_BOX,  # the boxes in its cell
+    LISTED_FIRST, LISTED_LAST,  # the same of the tile's different shapes
     SIDE, SURFACE,  # face of the box that the ray meets, and whether it is seen
     TINTS, PASSED,  # number of texels and of special cells that the ray has passed
     PIXEL,  # where in the frame it is
-) = [LANES * row for row in range(28)]  # fmt: skip
+) = [LANES * row for row in range(29)]  # fmt: skip
 # Of each face in the list, the eight cells around the one in front of it.
-NEIGHBOUR, AROUND = 28 * LANES, 36 * LANES
-WAITING_INTS = 44 * LANES  # three values of each ray of two tiles, see `waiting_rays`
-INT_SCRATCH = WAITING_INTS + 3 * 2 * LANES
+NEIGHBOUR, AROUND = 29 * LANES, 37 * LANES
+WAITING_INTS = 45 * LANES  # three values of each ray of two tiles, see `waiting_rays`
+# Shapes of cells that rays have met in this frame, each in the one slot in which it may be.
+SHAPES_KNOWN = 512
+SHAPE_CELL = WAITING_INTS + 3 * 2 * LANES
+SHAPE = SHAPE_CELL + SHAPES_KNOWN
+INT_SCRATCH = SHAPE + SHAPES_KNOWN
 
 SKY_DEPTH = np.float32(1e9)
 NUDGE = np.float32(2e-4)

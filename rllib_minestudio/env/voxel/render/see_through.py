@@ -45,7 +45,6 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     BLOCK,
     BLOCK_INDEX,
     BLUE,
-    BOX,
     CELL_X,
     CELL_Y,
     CELL_Z,
@@ -60,9 +59,6 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     FRONT,
     GREEN,
     HALF,
-    HIGH_X,
-    HIGH_Y,
-    HIGH_Z,
     INSIDE,
     INSIDE_UNTIL,
     INV_X,
@@ -71,15 +67,17 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     LANES,
     LAST_BOX,
     LIGHT_MAP,
+    LISTED_FIRST,
+    LISTED_LAST,
     LOOK,
-    LOW_X,
-    LOW_Y,
-    LOW_Z,
     MET,
     MET_AT,
     ONE,
     RED,
     SEEN_FACE,
+    SHAPE,
+    SHAPE_CELL,
+    SHAPES_KNOWN,
     SIDE,
     SURFACE,
     T_MAX,
@@ -96,6 +94,8 @@ from rllib_minestudio.env.voxel.world.block_states import KIND_MASK
 
 FULL_LEAVES = 12.0
 """Distance in blocks from which leaves have no gaps."""
+MOST_SURFACES = 12
+"""Boxes that a ray enters in one cell, at most: as many as a shape may have in a row."""
 MOST_TINTS = 6
 """Texels that tint a ray; the next one ends it, as if it were opaque."""
 NO_FACE = -1
@@ -110,12 +110,9 @@ _TOUCHING = np.float32(1e-4)
 _AT_BORDER = np.float32(1e-3)
 """Faces this near to their cell's border are on it."""
 
-# Boxes by their six places, float32 (boxes,) each: first a cube, then those of `block_shapes`.
+# Boxes, first that of a cube, then those of `block_shapes`.
 _CUBE = 0
 _BOXES = np.concatenate([np.array([[0, 0, 0, 1, 1, 1]], np.float32), MODEL_BOXES])
-_LOWS_X, _LOWS_Y, _LOWS_Z, _HIGHS_X, _HIGHS_Y, _HIGHS_Z = (
-    np.ascontiguousarray(column) for column in _BOXES.T
-)
 _FIRST_BOX = MODEL_FIRST + np.int32(1)
 
 
@@ -165,17 +162,18 @@ def meet_blocks(
         s: Float scratch.
         n: Integer scratch, as `find_special` leaves it.
     """
-    most = int32(1)
     for i in range(LANES):
         n[SEEN_FACE + i] = int32(NO_FACE)
         n[MET + i] = int32(SEEKS) if n[LOOK + i] != int32(0) else int32(ENDS)
         n[FIRST_BOX + i], n[LAST_BOX + i] = int32(_CUBE), int32(_CUBE + 1)
         # The boxes that the eye is in count as entered at 0, where the ray has been inside before.
         s[ENTERED + i], s[INSIDE_UNTIL + i] = -ONE, ZERO
+    n[LISTED_FIRST], n[LISTED_LAST] = int32(_CUBE), int32(_CUBE + 1)
+    listed = int32(1)
     if found & int32(BOXES):
-        most = _list_boxes(blocks, column_x, column_z, s, n)
-    for _ in range(most):
-        _find_next_boxes(most, camera, s, n)
+        listed = _list_boxes(blocks, column_x, column_z, s, n)
+    for _ in range(MOST_SURFACES):
+        _find_next_boxes(listed, camera, s, n)
         _find_surfaces(s, n)
         if found & int32(CULLED):
             _cull(blocks, n)
@@ -191,23 +189,49 @@ def meet_blocks(
 
 @render_kernel
 def _list_boxes(blocks: Shorts, column_x: int, column_z: int, s: Floats, n: Ints) -> int:
-    """Find where the boxes in each ray's cell begin and end; return how many a cell has at most."""
+    """Find where the boxes in each ray's cell begin and end.
+
+    Returns:
+        The length of the list of the tile's shapes, of which there are few: `LISTED_FIRST` and
+        `LISTED_LAST` hold where the boxes of each begin and end.
+    """
     shift_x, shift_z = column_x - CENTRE, column_z - CENTRE
-    most, first, last, known = int32(1), int32(0), int32(0), int32(-1)
+    listed, known = int32(1), int32(_CUBE)
     for i in range(LANES):
-        if n[LOOK + i] & int32(BOXES):
-            if n[BLOCK_INDEX + i] != known:  # neighbours are often in the same cell
-                known = n[BLOCK_INDEX + i]
-                x, z = int32(s[CELL_X + i]) + shift_x, int32(s[CELL_Z + i]) + shift_z
-                shape = shape_at(blocks, x, int32(s[CELL_Y + i]), z)
-                first, last = _FIRST_BOX[shape], _FIRST_BOX[shape + 1]
-                most = max(most, last - first)
-            n[FIRST_BOX + i], n[LAST_BOX + i] = first, last
-    return most
+        if not n[LOOK + i] & int32(BOXES):
+            continue
+        index = n[BLOCK_INDEX + i]
+        slot = uint32(
+            (index ^ (index >> int32(7)) ^ (index >> int32(15))) & int32(SHAPES_KNOWN - 1)
+        )
+        if n[SHAPE_CELL + slot] != index:
+            x, z = int32(s[CELL_X + i]) + shift_x, int32(s[CELL_Z + i]) + shift_z
+            n[SHAPE_CELL + slot] = index
+            n[SHAPE + slot] = int32(shape_at(blocks, x, int32(s[CELL_Y + i]), z))
+        shape = n[SHAPE + slot]
+        first, last = _FIRST_BOX[shape], _FIRST_BOX[shape + 1]
+        n[FIRST_BOX + i], n[LAST_BOX + i] = first, last
+        if first == known:
+            continue
+        known = first
+        number = int32(0)
+        while number < listed and n[LISTED_FIRST + uint32(number)] != first:
+            number += int32(1)
+        if number == listed:
+            n[LISTED_FIRST + uint32(listed)], n[LISTED_LAST + uint32(listed)] = first, last
+            listed += int32(1)
+    return listed
 
 
 @render_kernel
-def _find_next_boxes(most: int, camera: Floats, s: Floats, n: Ints) -> None:
+def forget_shapes(n: Ints) -> None:
+    """Forget the shapes of all cells, which may have changed since the last frame."""
+    for slot in range(SHAPES_KNOWN):
+        n[SHAPE_CELL + slot] = int32(-1)
+
+
+@render_kernel
+def _find_next_boxes(listed: int, camera: Floats, s: Floats, n: Ints) -> None:
     """Find the box that each ray enters next.
 
     `MET_AT` and `BEYOND` get where it enters and leaves the box, `SIDE` by which face, with the bit
@@ -218,40 +242,52 @@ def _find_next_boxes(most: int, camera: Floats, s: Floats, n: Ints) -> None:
     for i in range(LANES):
         s[MET_AT + i], s[BEYOND + i] = _NEVER, ZERO
         n[SIDE + i] = int32(0)
-    for number in range(most):
-        for i in range(LANES):
-            n[BOX + i] = min(n[FIRST_BOX + i] + int32(number), n[LAST_BOX + i] - int32(1))
-        for i in range(LANES):
-            box = uint32(max(n[BOX + i], int32(0)))
-            s[LOW_X + i], s[HIGH_X + i] = _LOWS_X[box], _HIGHS_X[box]
-            s[LOW_Y + i], s[HIGH_Y + i] = _LOWS_Y[box], _HIGHS_Y[box]
-            s[LOW_Z + i], s[HIGH_Z + i] = _LOWS_Z[box], _HIGHS_Z[box]
-        for i in range(LANES):
-            ix, iy, iz = s[INV_X + i], s[INV_Y + i], s[INV_Z + i]
-            x, y, z = s[CELL_X + i] - eye_x, s[CELL_Y + i] - eye_y, s[CELL_Z + i] - eye_z
-            low_x, high_x = (x + s[LOW_X + i]) * ix, (x + s[HIGH_X + i]) * ix
-            low_y, high_y = (y + s[LOW_Y + i]) * iy, (y + s[HIGH_Y + i]) * iy
-            low_z, high_z = (z + s[LOW_Z + i]) * iz, (z + s[HIGH_Z + i]) * iz
-            enter_x, enter_y, enter_z = min(low_x, high_x), min(low_y, high_y), min(low_z, high_z)
-            enter = max(enter_x, max(enter_y, enter_z))
-            leave = min(max(low_x, high_x), min(max(low_y, high_y), max(low_z, high_z)))
-            met = max(enter, ZERO)
-            is_there = (enter <= leave) & (leave >= ZERO) & (met > s[ENTERED + i])
-            is_there &= n[FIRST_BOX + i] + int32(number) < n[LAST_BOX + i]
-            is_next = is_there & (met < s[MET_AT + i])
-            is_alike = is_there & (met == s[MET_AT + i])
-            s[BEYOND + i] = max(s[BEYOND + i], leave) if is_alike else s[BEYOND + i]
-            s[BEYOND + i] = leave if is_next else s[BEYOND + i]
-            s[MET_AT + i] = met if is_next else s[MET_AT + i]
-            is_x, is_y = enter == enter_x, enter == enter_y
-            inverse = ix if is_x else (iy if is_y else iz)
-            low = s[LOW_X + i] if is_x else (s[LOW_Y + i] if is_y else s[LOW_Z + i])
-            high = s[HIGH_X + i] if is_x else (s[HIGH_Y + i] if is_y else s[HIGH_Z + i])
-            depth = low if inverse > ZERO else ONE - high
-            side = int32(0) if is_x else (int32(2) if is_y else int32(4))
-            side |= int32(1) if inverse > ZERO else int32(0)
-            side |= int32(INSIDE) if depth > _AT_BORDER else int32(0)
-            n[SIDE + i] = side if is_next else n[SIDE + i]
+    for number in range(listed):
+        first, last = n[LISTED_FIRST + uint32(number)], n[LISTED_LAST + uint32(number)]
+        for box in range(first, last):
+            _meet_box(
+                first, _BOXES[box, 0], _BOXES[box, 1], _BOXES[box, 2], _BOXES[box, 3],
+                _BOXES[box, 4], _BOXES[box, 5], eye_x, eye_y, eye_z, s, n,
+            )  # fmt: skip
+
+
+@render_kernel
+def _meet_box(
+    first: int, x0: float, y0: float, z0: float, x1: float, y1: float, z1: float,
+    eye_x: float, eye_y: float, eye_z: float, s: Floats, n: Ints,
+) -> None:  # fmt: skip
+    """Let a box be the next of all rays whose shape, which begins at `first`, has it.
+
+    Two boxes that a ray enters at once count as one, which it leaves with the second.
+    """
+    for i in range(LANES):
+        ix, iy, iz = s[INV_X + i], s[INV_Y + i], s[INV_Z + i]
+        x, y, z = s[CELL_X + i] - eye_x, s[CELL_Y + i] - eye_y, s[CELL_Z + i] - eye_z
+        met_before, beyond, side_before = s[MET_AT + i], s[BEYOND + i], n[SIDE + i]
+        entered = s[ENTERED + i]
+        near_x, near_y = x0 if ix > ZERO else x1, y0 if iy > ZERO else y1
+        near_z = z0 if iz > ZERO else z1
+        far_x, far_y = x0 + x1 - near_x, y0 + y1 - near_y
+        far_z = z0 + z1 - near_z
+        enter_x, enter_y, enter_z = (x + near_x) * ix, (y + near_y) * iy, (z + near_z) * iz
+        enter = max(enter_x, max(enter_y, enter_z))
+        leave = min((x + far_x) * ix, min((y + far_y) * iy, (z + far_z) * iz))
+        met = max(enter, ZERO)
+        is_there = (n[FIRST_BOX + i] == first) & (enter <= leave)
+        is_there &= (leave >= ZERO) & (met > entered)
+        is_next = is_there & (met < met_before)
+        beyond = max(beyond, leave) if is_there & (met == met_before) else beyond
+        s[BEYOND + i] = leave if is_next else beyond
+        s[MET_AT + i] = met if is_next else met_before
+        is_x, is_y = enter == enter_x, enter == enter_y
+        inverse = ix if is_x else (iy if is_y else iz)
+        near = near_x if is_x else (near_y if is_y else near_z)
+        is_low = inverse > ZERO
+        depth = near if is_low else ONE - near
+        side = int32(0) if is_x else (int32(2) if is_y else int32(4))
+        side += int32(1) if is_low else int32(0)
+        side += int32(INSIDE) if depth > _AT_BORDER else int32(0)
+        n[SIDE + i] = side if is_next else side_before
 
 
 @render_kernel
@@ -323,20 +359,20 @@ def _end_or_go_on(s: Floats, n: Ints) -> tuple[bool, bool]:
     """
     tinted, seeks = int32(0), int32(0)
     for i in range(LANES):
-        clear = int32(uint32(n[TEXEL + i]) >> uint32(CLEAR_SHIFT))
-        is_surface = n[SURFACE + i] != int32(0)
-        can_tint = (clear > int32(0)) & (n[TINTS + i] < int32(MOST_TINTS))
-        ends = is_surface & (clear < int32(HOLE)) & (not can_tint)
-        tints = is_surface & (clear < int32(HOLE)) & can_tint
-        s[T_NOW + i] = s[MET_AT + i] if ends else s[T_NOW + i]
-        n[SEEN_FACE + i] = n[SIDE + i] if ends else n[SEEN_FACE + i]
+        clear = (n[TEXEL + i] >> int32(CLEAR_SHIFT)) & int32(HOLE)
+        t, met_at, face, side = s[T_NOW + i], s[MET_AT + i], n[SEEN_FACE + i], n[SIDE + i]
+        met, boxes = n[MET + i], n[LAST_BOX + i] - n[FIRST_BOX + i]
+        is_seen = (n[SURFACE + i] != int32(0)) & (clear < int32(HOLE))
+        tints = is_seen & (clear > int32(0)) & (n[TINTS + i] < int32(MOST_TINTS))
+        ends = is_seen & (not tints)
+        s[T_NOW + i] = met_at if ends else t
+        n[SEEN_FACE + i] = side if ends else face
         n[SURFACE + i] = int32(1) if tints else int32(0)
-        tinted |= n[SURFACE + i]
-        met = int32(ENDS) if ends else n[MET + i]
-        is_last = n[LAST_BOX + i] - n[FIRST_BOX + i] <= int32(1)
-        met = int32(PASSES) if (met == int32(SEEKS)) & is_last else met
-        n[MET + i] = met
-        seeks |= int32(1) if met == int32(SEEKS) else int32(0)
+        tinted |= int32(1) if tints else int32(0)
+        has_more = (met == int32(SEEKS)) & (boxes > int32(1)) & (not ends)
+        seeks |= int32(1) if has_more else int32(0)
+        met = int32(PASSES) if (met != int32(ENDS)) & (not has_more) else met
+        n[MET + i] = int32(ENDS) if ends else met
     return tinted != int32(0), seeks != int32(0)
 
 

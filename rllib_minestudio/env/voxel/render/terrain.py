@@ -78,6 +78,7 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
 )
 from rllib_minestudio.env.voxel.render.see_through import (
     find_special,
+    forget_shapes,
     meet_blocks,
     show_faces,
     tint_all,
@@ -182,6 +183,7 @@ def render_terrain(
     roof = float32(ceiling)
     around_eye = field_around_eye(box, camera, roof, column_x, column_z)
     bright = pack_light_map(camera, n)
+    forget_shapes(n)
     # What the scratch already holds for all rays.
     is_open, level_before = False, MIXED
     per_row = (width + TILE - 1) // TILE
