@@ -8,10 +8,13 @@ what lies behind the cell.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.voxel.world.block_shapes import SHAPES, default_shape
+from rllib_minestudio.env.voxel.world.block_shapes import SHAPES, Box, default_shape
 from rllib_minestudio.env.voxel.world.block_states import states_of
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCKS, Block
 
@@ -81,3 +84,37 @@ def _find_looks() -> NDArray[np.uint8]:
 
 LOOKS = _find_looks()
 """The bits above for each block, uint8 (65536,); 0 for air and for what is no block."""
+
+
+# ------------------------------------------------------------------- fewer boxes that look the same
+
+
+def joined(boxes: Iterable[Box]) -> list[Box]:
+    """Join boxes into as few as look the same, because every ray has to be tried with each.
+
+    Two boxes become one if they differ along one axis alone and there is no gap between them, or
+    one that a third box fills: the arms of a fence run through its post.
+    """
+    left = list(dict.fromkeys(boxes))
+    for one, other in itertools.combinations(left, 2):
+        axes = [axis for axis in range(3) if one[axis::3] != other[axis::3]]
+        if len(axes) == 1:
+            axis = axes[0]
+            (low, end), (begin, high) = sorted((one[axis::3], other[axis::3]))
+            gap = _stretched(one, axis, end, begin)
+            if end >= begin or any(_contains(box, gap) for box in left):
+                rest = [box for box in left if box not in (one, other)]
+                return joined([*rest, _stretched(one, axis, low, max(end, high))])
+    return left
+
+
+def _stretched(box: Box, axis: int, low: float, high: float) -> Box:
+    """The box, but from `low` to `high` along an axis."""
+    places = list(box)
+    places[axis::3] = low, high
+    x0, y0, z0, x1, y1, z1 = places
+    return x0, y0, z0, x1, y1, z1
+
+
+def _contains(box: Box, other: Box) -> bool:
+    return all(box[n] <= other[n] and other[n + 3] <= box[n + 3] for n in range(3))

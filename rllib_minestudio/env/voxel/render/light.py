@@ -151,9 +151,10 @@ def _other_face(camera: Floats, i: int, s: Floats, n: Ints) -> int:
 @render_kernel
 def _is_covered(i: int, s: Floats, n: Ints) -> bool:
     """Whether a block is in front of the face of a hit; nothing is above the world's highest."""
-    is_highest = (n[FACE + i] == int32(2)) & (int32(s[CELL_Y + i]) == TOP_LAYER)
+    face = n[FACE + i]
+    is_highest = (face == int32(2)) & (int32(s[CELL_Y + i]) == TOP_LAYER)
     is_covered = (n[FRONT_FIELD + i] == int32(0)) & (s[DEPTH + i] < SKY_DEPTH)
-    return is_covered & (not is_highest)
+    return is_covered & (face < int32(INSIDE)) & (not is_highest)
 
 
 @render_kernel
@@ -173,18 +174,31 @@ def find_fronts(
         n[FRONT_FIELD + i] = int32(box[uint32(n[FRONT + i])])
     for i in range(LANES):
         covered |= int32(1) if _is_covered(i, s, n) else int32(0)
+    if covered != int32(0):
+        _uncover(camera, blocks, box, looks, s, n)
+    for i in range(LANES):
+        n[FACE + i] &= int32(INSIDE - 1)
+
+
+@render_kernel
+def _uncover(camera: Floats, blocks: Shorts, box: Shorts, looks: Bytes, s: Floats, n: Ints) -> None:
+    """Replace the faces that opaque cubes cover."""
+    covered = int32(0)
+    for i in range(LANES):
+        n[TEXEL + i] = int32(blocks[uint32(n[FRONT + i])])
+    for i in range(LANES):
+        n[TEXEL + i] = int32(looks[uint32(n[TEXEL + i])])
+    for i in range(LANES):
+        is_opaque = (n[TEXEL + i] & int32(SPECIAL)) == int32(0)
+        n[TEXEL + i] = int32(1) if _is_covered(i, s, n) & is_opaque else int32(0)
+        covered |= n[TEXEL + i]
     if covered == int32(0):
         return
     for i in range(LANES):
-        if _is_covered(i, s, n) and n[FACE + i] < int32(INSIDE):
-            front = int32(blocks[uint32(n[FRONT + i])])
-            if looks[uint32(front)] & int32(SPECIAL):
-                continue
+        if n[TEXEL + i] != int32(0):
             n[FACE + i] = _other_face(camera, i, s, n)
             n[FRONT + i] = step_out(n[BLOCK_INDEX + i], n[FACE + i])
             n[FRONT_FIELD + i] = int32(box[uint32(n[FRONT + i])])
-    for i in range(LANES):
-        n[FACE + i] &= int32(INSIDE - 1)
 
 
 @render_kernel

@@ -17,11 +17,13 @@ is added to the ray's by their opacity, and what follows counts by what is left.
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from numba import float32, int32, uint32
 
 from rllib_minestudio.env.voxel.render.block_atlas import CLEAR_SHIFT, FACE_BITS, HOLE
-from rllib_minestudio.env.voxel.render.block_looks import BOXES, CULLED, LEAVES, SPECIAL
+from rllib_minestudio.env.voxel.render.block_looks import BOXES, CULLED, LEAVES, SPECIAL, joined
 from rllib_minestudio.env.voxel.render.camera import (
     EYE_X,
     EYE_Y,
@@ -89,7 +91,7 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     TINTS,
     ZERO,
 )
-from rllib_minestudio.env.voxel.world.block_shapes import MODEL_BOXES, MODEL_FIRST, shape_at
+from rllib_minestudio.env.voxel.world.block_shapes import SHAPES, shape_at
 from rllib_minestudio.env.voxel.world.block_states import KIND_MASK
 
 FULL_LEAVES = 12.0
@@ -110,10 +112,12 @@ _TOUCHING = np.float32(1e-4)
 _AT_BORDER = np.float32(1e-3)
 """Faces this near to their cell's border are on it."""
 
-# Boxes, first that of a cube, then those of `block_shapes`.
+# The boxes of all shapes, first that of a cube, then those of `block_shapes`; and where they begin.
 _CUBE = 0
-_BOXES = np.concatenate([np.array([[0, 0, 0, 1, 1, 1]], np.float32), MODEL_BOXES])
-_FIRST_BOX = MODEL_FIRST + np.int32(1)
+_MODELS = [[(0, 0, 0, 1, 1, 1)], *(joined(shape.model) for shape in SHAPES)]
+_FIRST_BOX = np.cumsum([0, *map(len, _MODELS)], dtype=np.int32)
+_BOXES = np.array(list(itertools.chain.from_iterable(_MODELS)), np.float32)
+_LAST_SLOT = np.int32(SHAPES_KNOWN - 1)
 
 
 @render_kernel
@@ -196,31 +200,35 @@ def _list_boxes(blocks: Shorts, column_x: int, column_z: int, s: Floats, n: Ints
         `LISTED_LAST` hold where the boxes of each begin and end.
     """
     shift_x, shift_z = column_x - CENTRE, column_z - CENTRE
-    listed, known = int32(1), int32(_CUBE)
+    listed, before = int32(1), int32(-1)
+    first, last = int32(_CUBE), int32(_CUBE + 1)
     for i in range(LANES):
         if not n[LOOK + i] & int32(BOXES):
             continue
         index = n[BLOCK_INDEX + i]
-        slot = uint32(
-            (index ^ (index >> int32(7)) ^ (index >> int32(15))) & int32(SHAPES_KNOWN - 1)
-        )
-        if n[SHAPE_CELL + slot] != index:
-            x, z = int32(s[CELL_X + i]) + shift_x, int32(s[CELL_Z + i]) + shift_z
-            n[SHAPE_CELL + slot] = index
-            n[SHAPE + slot] = int32(shape_at(blocks, x, int32(s[CELL_Y + i]), z))
-        shape = n[SHAPE + slot]
-        first, last = _FIRST_BOX[shape], _FIRST_BOX[shape + 1]
+        if index != before:
+            before, known = index, first
+            slot = uint32((index ^ (index >> int32(7)) ^ (index >> int32(15))) & _LAST_SLOT)
+            if n[SHAPE_CELL + slot] != index:
+                x, z = int32(s[CELL_X + i]) + shift_x, int32(s[CELL_Z + i]) + shift_z
+                n[SHAPE_CELL + slot] = index
+                n[SHAPE + slot] = int32(shape_at(blocks, x, int32(s[CELL_Y + i]), z))
+            shape = n[SHAPE + slot] + int32(1)
+            first, last = _FIRST_BOX[shape], _FIRST_BOX[shape + 1]
+            if first != known:
+                listed = _list(listed, first, last, n)
         n[FIRST_BOX + i], n[LAST_BOX + i] = first, last
-        if first == known:
-            continue
-        known = first
-        number = int32(0)
-        while number < listed and n[LISTED_FIRST + uint32(number)] != first:
-            number += int32(1)
-        if number == listed:
-            n[LISTED_FIRST + uint32(listed)], n[LISTED_LAST + uint32(listed)] = first, last
-            listed += int32(1)
     return listed
+
+
+@render_kernel
+def _list(listed: int, first: int, last: int, n: Ints) -> int:
+    """Add a shape to the list of a tile's shapes if it is not there; return the list's length."""
+    for number in range(listed):
+        if n[LISTED_FIRST + number] == first:
+            return listed
+    n[LISTED_FIRST + listed], n[LISTED_LAST + listed] = first, last
+    return listed + int32(1)
 
 
 @render_kernel
@@ -237,56 +245,53 @@ def _find_next_boxes(listed: int, camera: Floats, s: Floats, n: Ints) -> None:
     `MET_AT` and `BEYOND` get where it enters and leaves the box, `SIDE` by which face, with the bit
     `INSIDE`. Without such a box, `MET_AT` is beyond the end of the view.
     """
-    eye_x, eye_z = camera[EYE_X] + float32(CENTRE), camera[EYE_Z] + float32(CENTRE)
-    eye_y = camera[EYE_Y]
     for i in range(LANES):
         s[MET_AT + i], s[BEYOND + i] = _NEVER, ZERO
         n[SIDE + i] = int32(0)
     for number in range(listed):
         first, last = n[LISTED_FIRST + uint32(number)], n[LISTED_LAST + uint32(number)]
         for box in range(first, last):
-            _meet_box(
-                first, _BOXES[box, 0], _BOXES[box, 1], _BOXES[box, 2], _BOXES[box, 3],
-                _BOXES[box, 4], _BOXES[box, 5], eye_x, eye_y, eye_z, s, n,
-            )  # fmt: skip
+            _meet_box(first, box, camera, s, n)
 
 
 @render_kernel
-def _meet_box(
-    first: int, x0: float, y0: float, z0: float, x1: float, y1: float, z1: float,
-    eye_x: float, eye_y: float, eye_z: float, s: Floats, n: Ints,
-) -> None:  # fmt: skip
+def _inside(depth: float) -> int:
+    """The bit `INSIDE` of a face this far from its cell's border."""
+    return int32(INSIDE) if depth > _AT_BORDER else int32(0)
+
+
+@render_kernel
+def _meet_box(first: int, box: int, camera: Floats, s: Floats, n: Ints) -> None:
     """Let a box be the next of all rays whose shape, which begins at `first`, has it.
 
     Two boxes that a ray enters at once count as one, which it leaves with the second.
     """
+    x0, y0, z0 = _BOXES[box, 0], _BOXES[box, 1], _BOXES[box, 2]
+    x1, y1, z1 = _BOXES[box, 3], _BOXES[box, 4], _BOXES[box, 5]
+    west, down, north = int32(1) + _inside(x0), int32(3) + _inside(y0), int32(5) + _inside(z0)
+    east, up, south = _inside(ONE - x1), int32(2) + _inside(ONE - y1), int32(4) + _inside(ONE - z1)
+    eye_x, eye_z = camera[EYE_X] + float32(CENTRE), camera[EYE_Z] + float32(CENTRE)
+    eye_y = camera[EYE_Y]
     for i in range(LANES):
         ix, iy, iz = s[INV_X + i], s[INV_Y + i], s[INV_Z + i]
         x, y, z = s[CELL_X + i] - eye_x, s[CELL_Y + i] - eye_y, s[CELL_Z + i] - eye_z
         met_before, beyond, side_before = s[MET_AT + i], s[BEYOND + i], n[SIDE + i]
-        entered = s[ENTERED + i]
-        near_x, near_y = x0 if ix > ZERO else x1, y0 if iy > ZERO else y1
-        near_z = z0 if iz > ZERO else z1
-        far_x, far_y = x0 + x1 - near_x, y0 + y1 - near_y
-        far_z = z0 + z1 - near_z
-        enter_x, enter_y, enter_z = (x + near_x) * ix, (y + near_y) * iy, (z + near_z) * iz
+        low_x, high_x = (x + x0) * ix, (x + x1) * ix
+        low_y, high_y = (y + y0) * iy, (y + y1) * iy
+        low_z, high_z = (z + z0) * iz, (z + z1) * iz
+        enter_x, enter_y, enter_z = min(low_x, high_x), min(low_y, high_y), min(low_z, high_z)
         enter = max(enter_x, max(enter_y, enter_z))
-        leave = min((x + far_x) * ix, min((y + far_y) * iy, (z + far_z) * iz))
+        leave = min(max(low_x, high_x), min(max(low_y, high_y), max(low_z, high_z)))
         met = max(enter, ZERO)
         is_there = (n[FIRST_BOX + i] == first) & (enter <= leave)
-        is_there &= (leave >= ZERO) & (met > entered)
+        is_there &= (leave >= ZERO) & (met > s[ENTERED + i])
         is_next = is_there & (met < met_before)
         beyond = max(beyond, leave) if is_there & (met == met_before) else beyond
         s[BEYOND + i] = leave if is_next else beyond
         s[MET_AT + i] = met if is_next else met_before
-        is_x, is_y = enter == enter_x, enter == enter_y
-        inverse = ix if is_x else (iy if is_y else iz)
-        near = near_x if is_x else (near_y if is_y else near_z)
-        is_low = inverse > ZERO
-        depth = near if is_low else ONE - near
-        side = int32(0) if is_x else (int32(2) if is_y else int32(4))
-        side += int32(1) if is_low else int32(0)
-        side += int32(INSIDE) if depth > _AT_BORDER else int32(0)
+        side = south if iz < ZERO else north
+        side = (up if iy < ZERO else down) if enter == enter_y else side
+        side = (east if ix < ZERO else west) if enter == enter_x else side
         n[SIDE + i] = side if is_next else side_before
 
 

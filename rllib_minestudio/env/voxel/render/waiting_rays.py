@@ -54,10 +54,9 @@ MOST_CELLS = 64
 """Special cells that a ray passes, at most; then its view ends."""
 
 _STACK = 2 * LANES
-# What of a ray is kept, by its row in the scratch: floats, then integers.
-_KEPT = (RAY_X, RAY_Y, CLEAR, TINT_R, TINT_G, TINT_B, T_NOW)
-_LOADED = (*_KEPT[:-1], T_KEPT)
-_KEPT_INTS = (PIXEL, PASSED, TINTS)
+# Places in the scratch where the stack holds each value of its rays.
+_RAY_X, _RAY_Y, _T, _CLEAR, _TINT_R, _TINT_G, _TINT_B = (WAITING + _STACK * row for row in range(7))
+_PIXEL, _PASSED, _TINTS = (WAITING_INTS + _STACK * row for row in range(3))
 
 
 @render_kernel
@@ -101,12 +100,19 @@ def put_aside(count: int, camera: Floats, ceiling: float, s: Floats, n: Ints) ->
         if is_over or n[PASSED + i] > int32(MOST_CELLS):
             s[T_NOW + i] = s[T_MAX + i]
         elif n[PIXEL + i] >= int32(0):
-            for number in range(len(_KEPT)):
-                s[WAITING + number * _STACK + count] = s[_KEPT[number] + i]
-            for number in range(len(_KEPT_INTS)):
-                n[WAITING_INTS + number * _STACK + count] = n[_KEPT_INTS[number] + i]
+            _put(count, i, s, n)
             count += 1
     return count
+
+
+@render_kernel
+def _put(place: int, i: int, s: Floats, n: Ints) -> None:
+    """Put a ray onto the stack."""
+    s[_RAY_X + place], s[_RAY_Y + place], s[_T + place] = s[RAY_X + i], s[RAY_Y + i], s[T_NOW + i]
+    s[_CLEAR + place], s[_TINT_R + place] = s[CLEAR + i], s[TINT_R + i]
+    s[_TINT_G + place], s[_TINT_B + place] = s[TINT_G + i], s[TINT_B + i]
+    n[_PIXEL + place], n[_PASSED + place] = n[PIXEL + i], n[PASSED + i]
+    n[_TINTS + place] = n[TINTS + i]
 
 
 @render_kernel
@@ -130,14 +136,15 @@ def take(count: int, s: Floats, n: Ints) -> int:
     They are to be started like others, and then to `resume`.
     """
     taken = min(count, LANES)
-    for number in range(len(_LOADED)):
-        first, row = WAITING + number * _STACK + count - taken, _LOADED[number]
-        for i in range(taken):
-            s[row + i] = s[first + i]
-    for number in range(len(_KEPT_INTS)):
-        first, row = WAITING_INTS + number * _STACK + count - taken, _KEPT_INTS[number]
-        for i in range(taken):
-            n[row + i] = n[first + i]
+    first = uint32(count - taken)
+    for i in range(LANES):  # a number known to the compiler; what is beyond those taken is not used
+        s[RAY_X + i], s[RAY_Y + i] = s[_RAY_X + first + i], s[_RAY_Y + first + i]
+        s[T_KEPT + i], s[CLEAR + i] = s[_T + first + i], s[_CLEAR + first + i]
+        s[TINT_R + i] = s[_TINT_R + first + i]
+        s[TINT_G + i] = s[_TINT_G + first + i]
+        s[TINT_B + i] = s[_TINT_B + first + i]
+        n[PIXEL + i], n[PASSED + i] = n[_PIXEL + first + i], n[_PASSED + first + i]
+        n[TINTS + i] = n[_TINTS + first + i]
     return taken
 
 
