@@ -11,15 +11,20 @@ import pytest
 
 from rllib_minestudio.env.voxel.render.block_atlas import CLEAR_SHIFT, FACE_BITS, HOLE
 from rllib_minestudio.env.voxel.render.camera import FORWARD, MIP_DEPTH, RIGHT, STEP_X, STEP_Y, UP
+from rllib_minestudio.env.voxel.render.ray_tiles import SKY_DEPTH
 from rllib_minestudio.env.voxel.render.renderer import Renderer
+from rllib_minestudio.env.voxel.render.textures import textures_of
 from rllib_minestudio.env.voxel.world.block_shapes import SHAPES, shape_at
-from rllib_minestudio.env.voxel.world.block_states import block_of, kind_of, states_of
+from rllib_minestudio.env.voxel.world.block_states import kind_of, states_of
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, BLOCKS, Shape
+from rllib_minestudio.env.voxel.world.box_field import HEIGHT
 from rllib_minestudio.env.voxel.world.world import World
-from tests.env.voxel.render.render_stage import FLOOR, NOON, Stage
+from tests.env.voxel.render.render_stage import FLOOR, Stage
 
 SIZE, VIEW = 32, 16.0
 FULL_LEAVES, MOST_TINTS = 12.0, 6
+NORTH_SHADE = 0.8
+"""Factor on the colours of faces to the north."""
 SEEN_THROUGH = (
     *("oak_leaves", "birch_leaves", "glass", "ice", "slime_block", "red_stained_glass"),
     *("blue_stained_glass", "glass_pane", "red_stained_glass_pane", "iron_bars", "oak_slab"),
@@ -30,7 +35,7 @@ Cell = tuple[int, int, int]
 Box = tuple[float, ...]
 
 
-# ------------------------------------------------------------------------------- the naive traversal
+# ------------------------------------------------------------------------ the naive traversal
 
 
 class Oracle:
@@ -40,6 +45,10 @@ class Oracle:
         self._world = world
         self._textures, self._faces = renderer._atlas
         self._boxes = lru_cache(None)(self._boxes_in)
+
+    def forget(self) -> None:
+        """Forget what was where, after blocks have changed."""
+        self._boxes.cache_clear()
 
     def _boxes_in(self, cell: Cell) -> tuple[Box, ...]:
         if self._world.block_at(*cell) == AIR:
@@ -124,7 +133,7 @@ def _cells(eye: list[float], ray: list[float], t_max: float):
         yield tuple(cell)
 
 
-# --------------------------------------------------------------------------------------- random rays
+# -------------------------------------------------------------------------------- random rays
 
 
 def crowd(stage: Stage, random: np.random.Generator) -> None:
@@ -152,15 +161,13 @@ def share_that_agrees(seed: int, views: int) -> tuple[float, float]:
     oracle = Oracle(stage.world, renderer)
     same, hits = 0, 0
     for _ in range(views):
-        eye = np.array([stage.x, FLOOR, stage.z]) + random.uniform((-4, 0, -4), (4, 5, 4))
-        cell = tuple(math.floor(place) for place in eye)
-        if (
-            oracle._boxes(cell) == ((0, 0, 0, 1, 1, 1),)
-            and BLOCKS[kind_of(stage.world.block_at(*cell))].name not in SEEN_THROUGH
-        ):
-            continue  # in stone, one sees stone
-        stage.player.position[:] = eye - (0, stage.player.eye_height, 0)
-        eye = stage.player.position + (0, stage.player.eye_height, 0)
+        place = np.array([stage.x, FLOOR, stage.z]) + random.uniform((-4, 0, -4), (4, 5, 4))
+        # What the eye is in may be glass, but not stone, in which one sees nothing.
+        cell = tuple(math.floor(value) for value in place)
+        stage.world.set_blocks({cell: BLOCK_ID[random.choice(SEEN_THROUGH)]})
+        oracle.forget()
+        stage.player.position[:] = place - [0, stage.player.eye_height, 0]
+        eye = stage.player.position + [0, stage.player.eye_height, 0]  # noqa: RUF005
         stage.player.yaw, stage.player.pitch = random.uniform(-180, 180), random.uniform(-80, 80)
         stage.draw(renderer)
         for ray, depth in zip(rays_of(renderer), renderer.depth.tolist(), strict=True):
@@ -191,3 +198,82 @@ def test_rays_end_where_those_of_a_naive_traversal_do() -> None:
 def test_a_hundred_thousand_rays_end_where_those_of_a_naive_traversal_do() -> None:
     shares = [share_that_agrees(seed, views=10)[0] for seed in range(2, 12)]
     assert np.mean(shares) >= 0.998
+
+
+# ------------------------------------------------------------------------ colours and borders
+
+
+@pytest.fixture(scope="module")
+def renderer() -> Renderer:
+    """A renderer that always sees the finest texels."""
+    renderer = Renderer((SIZE, SIZE), view_distance=VIEW)
+    renderer.camera.vector[MIP_DEPTH] = 1e9
+    return renderer
+
+
+def middle(picture: np.ndarray) -> np.ndarray:
+    """The colour just above the middle of a picture, where there is no crosshair."""
+    return picture[SIZE // 2 - 4, SIZE // 2].astype(float)
+
+
+def seen_in_the_middle(renderer: Renderer, blocks: dict[int, str]) -> np.ndarray:
+    """The colour behind blocks in the north of the eye, by their distance."""
+    stage = Stage()
+    for ahead, name in blocks.items():
+        stage.fill((-4, 5), (0, 6), (ahead, ahead + 1), name)
+    return middle(stage.draw(renderer))
+
+
+def test_stained_glass_is_blended_with_what_is_behind_by_its_opacity(renderer: Renderer) -> None:
+    wall = seen_in_the_middle(renderer, {5: "white_concrete"})
+    one = seen_in_the_middle(renderer, {3: "red_stained_glass", 5: "white_concrete"})
+    *colour, alpha = textures_of(None).picture("block/red_stained_glass")[8, 8] / 255
+    expected = wall * (1 - alpha) + np.array(colour) * 255 * NORTH_SHADE * alpha
+    assert 0.2 < alpha < 0.8
+    np.testing.assert_allclose(one, expected, atol=6)
+
+
+def test_faces_between_equal_glass_are_not_drawn(renderer: Renderer) -> None:
+    one = seen_in_the_middle(renderer, {3: "red_stained_glass", 8: "white_concrete"})
+    three = seen_in_the_middle(
+        renderer,
+        {**dict.fromkeys((3, 4, 5), "red_stained_glass"), 8: "white_concrete"},
+    )
+    mixed = seen_in_the_middle(
+        renderer,
+        {3: "red_stained_glass", 4: "blue_stained_glass", 8: "white_concrete"},
+    )
+    np.testing.assert_array_equal(one, three)
+    assert np.abs(one - mixed).max() > 20
+
+
+def test_what_is_behind_many_panes_is_hidden_at_last(renderer: Renderer) -> None:
+    panes = {
+        2 + n: ("red_stained_glass", "blue_stained_glass")[n % 2] for n in range(MOST_TINTS + 1)
+    }
+    white = seen_in_the_middle(renderer, {**panes, 10: "white_concrete"})
+    black = seen_in_the_middle(renderer, {**panes, 10: "black_concrete"})
+    np.testing.assert_array_equal(white, black)
+
+
+@pytest.mark.parametrize("layer", [0, HEIGHT - 1])
+@pytest.mark.parametrize("pitch", [-90.0, 90.0])
+def test_glass_at_the_worlds_ends_shows_the_sky(
+    renderer: Renderer, layer: int, pitch: float
+) -> None:
+    stage = Stage()
+    cells = [(x, layer, z) for x in range(-20, 20) for z in range(-20, 20)]
+    stage.fill((-20, 20), (-FLOOR, HEIGHT - FLOOR), (-20, 20), "air")
+    stage.world.set_blocks(dict.fromkeys(cells, BLOCK_ID["red_stained_glass"]))
+    stage.player.position[:] = 0.5, layer + 0.3 - stage.player.eye_height, 0.5
+    stage.player.pitch = pitch
+    stage.draw(renderer)
+    assert (renderer.depth == SKY_DEPTH).all()
+
+
+def test_a_frame_that_is_no_multiple_of_a_tile_is_drawn_alike() -> None:
+    stage = Stage()
+    crowd(stage, np.random.default_rng(5))
+    for size in ((37, 29), (8, 61)):
+        pictures = [stage.draw(Renderer(size, view_distance=VIEW)) for _ in range(2)]
+        np.testing.assert_array_equal(*pictures)
