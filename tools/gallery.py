@@ -88,8 +88,8 @@ def _house(daytime: int | str = 6000, *view: str) -> tuple[str, ...]:
             for x, y, side in ((step - 5, step + 2, "east"), (5 - step, step + 2, "west"))
         ),
         "0 7 7 0 7 15 stone_brick_slab",
-        *(f"{step - 4} {step + 3} 8 {4 - step} {step + 3} 8 oak_planks" for step in range(4)),
-        *(f"{step - 4} {step + 3} 14 {4 - step} {step + 3} 14 oak_planks" for step in range(4)),
+        *(f"{step - 3} {step + 3} 8 {3 - step} {step + 3} 8 oak_planks" for step in range(4)),
+        *(f"{step - 3} {step + 3} 14 {3 - step} {step + 3} 14 oak_planks" for step in range(4)),
         "3 0 12 3 0 12 chest[facing=west]",
         "-3 0 13 -3 0 13 crafting_table",
         "3 0 9 3 2 9 ladder[facing=west]",
@@ -148,7 +148,7 @@ SCENES = (
     ),
     Scene("house_roof", "the roof from above", _house(6000, "/tp @p ~-8 ~9 ~4 -45 35")),
     Scene(
-        "windows", "glass, panes, bars, stained glass of three colours, ice and slime, bricks behind",
+        "windows", "glass, panes, bars, stained glass, ice, slime and honey before bricks",
         (
             "/fill ~-9 ~ ~9 ~9 ~4 ~9 bricks",
             *(f"/fill ~{x} ~ ~5 ~{x + 1} ~2 ~5 {block}" for x, block in zip(

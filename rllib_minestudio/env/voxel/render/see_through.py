@@ -17,8 +17,6 @@ is added to the ray's by their opacity, and what follows counts by what is left.
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 from numba import float32, int32, uint32
 
@@ -91,7 +89,7 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     TINTS,
     ZERO,
 )
-from rllib_minestudio.env.voxel.world.block_shapes import SHAPES, shape_at
+from rllib_minestudio.env.voxel.world.block_shapes import SHAPES, Box, shape_at
 from rllib_minestudio.env.voxel.world.block_states import KIND_MASK
 
 FULL_LEAVES = 12.0
@@ -114,9 +112,9 @@ _AT_BORDER = np.float32(1e-3)
 
 # The boxes of all shapes, first that of a cube, then those of `block_shapes`; and where they begin.
 _CUBE = 0
-_MODELS = [[(0, 0, 0, 1, 1, 1)], *(joined(shape.model) for shape in SHAPES)]
-_FIRST_BOX = np.cumsum([0, *map(len, _MODELS)], dtype=np.int32)
-_BOXES = np.array(list(itertools.chain.from_iterable(_MODELS)), np.float32)
+_MODELS: list[list[Box]] = [[(0, 0, 0, 1, 1, 1)], *(joined(shape.model) for shape in SHAPES)]
+_FIRST_BOX = np.cumsum([0] + [len(model) for model in _MODELS], dtype=np.int32)
+_BOXES = np.array([box for model in _MODELS for box in model], np.float32)
 _LAST_SLOT = np.int32(SHAPES_KNOWN - 1)
 
 

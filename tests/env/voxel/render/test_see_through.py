@@ -213,7 +213,7 @@ def renderer() -> Renderer:
 
 def middle(picture: np.ndarray) -> np.ndarray:
     """The colour just above the middle of a picture, where there is no crosshair."""
-    return picture[SIZE // 2 - 4, SIZE // 2].astype(float)
+    return picture[SIZE // 2 - 2, SIZE // 2].astype(float)
 
 
 def seen_in_the_middle(renderer: Renderer, blocks: dict[int, str]) -> np.ndarray:
