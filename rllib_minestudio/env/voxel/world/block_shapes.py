@@ -246,6 +246,7 @@ _IS_CUBE = _column(MODEL, (_CUBE,))
 _STOPS_ALL = _column(BODY, (_CUBE,))
 _STOPS_NOTHING = _column(BODY, ())
 _HAS_NO_OUTLINE = _column(OUTLINE, ())
+_FILLS_OUTLINE = _column(OUTLINE, (_CUBE,))
 _RISES = column_of(lambda block: any(box[4] > 1 for box in SHAPES[default_shape(block)].body))
 
 
@@ -336,6 +337,12 @@ def stops_nothing(block: int) -> bool:
 def has_outline(block: int) -> bool:
     """Whether the crosshair can aim at a block."""
     return not holds(_HAS_NO_OUTLINE, block)
+
+
+@kernel(inline="always")
+def fills_outline(block: int) -> bool:
+    """Whether a block's outline is its whole cell."""
+    return holds(_FILLS_OUTLINE, block)
 
 
 @kernel(inline="always")
