@@ -34,8 +34,7 @@ from rllib_minestudio.env.voxel.player.player import (
 from rllib_minestudio.env.voxel.player.raycast import BLOCK, find_target
 from rllib_minestudio.env.voxel.player.view import follow_player, tick_swing, tick_view
 from rllib_minestudio.env.voxel.world import physics, surfaces
-from rllib_minestudio.env.voxel.world.block_states import kind_of
-from rllib_minestudio.env.voxel.world.blocks import OPENS_SCREEN
+from rllib_minestudio.env.voxel.world.block_states import ACTS_WHEN_USED, kind_of
 from rllib_minestudio.env.voxel.world.box_field import block_index
 from rllib_minestudio.env.voxel.world.physics import FARTHEST, VOID, VOID_DAMAGE
 
@@ -331,11 +330,11 @@ def _count_down(player: np.void) -> None:
 
 
 @kernel()
-def _opens_screen(blocks: NDArray[np.uint16], player: np.void, target: np.void) -> bool:
-    """Whether the use key opens the screen of the block under the crosshair instead of eating."""
+def _uses_block(blocks: NDArray[np.uint16], player: np.void, target: np.void) -> bool:
+    """Whether the use key acts on the block under the crosshair instead of eating."""
     if target.kind != BLOCK or player.keys & SNEAK:
         return False
-    return bool(OPENS_SCREEN[kind_of(blocks[block_index(target.x, target.y, target.z)])])
+    return bool(ACTS_WHEN_USED[kind_of(blocks[block_index(target.x, target.y, target.z)])])
 
 
 @kernel()
@@ -380,7 +379,7 @@ def tick_player(
             press_attack(player, mobs, mob_count, target, events, event_count)
             if target.kind == BLOCK:
                 start_mining(blocks, player, target, events, event_count)
-        if not _opens_screen(blocks, player, target):
+        if not _uses_block(blocks, player, target):
             begin_meal(player, keys)
     if not keys & ATTACK:
         release_attack(player)

@@ -109,7 +109,5 @@ HARDNESS = np.array([block.hardness for block in BLOCKS], np.float32)
 """Hardness by kind, float32 as in Minecraft."""
 SCREENS = ("crafting_table", "furnace", "chest")
 """Blocks that open a screen of the same name when used."""
-OPENS_SCREEN = np.array([block.name in SCREENS for block in BLOCKS])
-"""Whether using a block opens a screen, by kind, bool."""
 FALLS = np.array([block.falls for block in BLOCKS])
 """Whether a block falls when nothing is below it, by kind, bool."""

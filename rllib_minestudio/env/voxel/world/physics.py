@@ -55,13 +55,6 @@ FARTHEST = 29_999_999.0
 _EDGE = 1e-7
 
 
-@kernel(inline="always")
-def is_solid(blocks: NDArray[np.uint16], x: int, y: int, z: int) -> bool:
-    """Whether a full cube that stops bodies is at (x, y, z); none is above or below the world."""
-    inside = uint32(y) < uint32(HEIGHT)
-    return inside and stops_all(blocks[uint32(narrow_block_index(x, y, z))])
-
-
 @kernel()
 def random(state: NDArray[np.uint64]) -> float:
     """Draw the next number in [0, 1) of the engine's generator, xorshift64* (Vigna 2016)."""
