@@ -80,7 +80,7 @@ def press(state: GameState, place: Place) -> None:
         _switch(state, place, not is_on)
     elif not is_on:
         _switch(state, place, True)
-        ticks = _STONE_BUTTON if kind.material == "stone" else _WOODEN_BUTTON
+        ticks = _STONE_BUTTON if kind.name.endswith("stone_button") else _WOODEN_BUTTON
         state.block_ticks.schedule(RELEASE, place, ticks)
 
 

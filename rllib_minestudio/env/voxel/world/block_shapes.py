@@ -21,7 +21,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import int64
@@ -189,20 +190,20 @@ class _Table(NamedTuple):
 
 def _build() -> _Table:
     numbers: dict[BlockShape, int] = {}
-    known: dict[tuple[int, ...], int] = {}
+    known: dict[Any, int] = {}
     of_variant: list[int] = []
     first, states = np.zeros((2, LARGEST_KIND + 1), np.int32)
     states[:] = 1
     for kind, family in enumerate(FAMILY_OF):
         parts = _parts_of(kind)
-        found = tuple(
-            numbers.setdefault(_shape(kind, parts, properties), len(numbers))
-            for properties in _variants(kind, family)
-        )
-        if found not in known:  # all stairs share theirs
-            known[found] = len(of_variant)
-            of_variant += found
-        first[kind], states[kind] = known[found], family.size
+        alike = parts, family, BLOCKS[kind].shape  # all stairs share theirs
+        if alike not in known:
+            known[alike] = len(of_variant)
+            of_variant += (
+                numbers.setdefault(_shape(kind, parts, properties), len(numbers))
+                for properties in _variants(kind, family)
+            )
+        first[kind], states[kind] = known[alike], family.size
     return _Table(tuple(numbers), first, states, np.array(of_variant, np.int32))
 
 
@@ -260,25 +261,36 @@ def _filled(boxes: tuple[Box, ...], planes: list[list[float]]) -> NDArray[np.boo
     return cells
 
 
-def _faces_at(around: NDArray[np.bool_], one: int, two: int) -> int:
-    """The faces that meet at an edge, given the four cells around it, [2, 2]; 0 if it is flat."""
-    faces = 0
-    for axis, cells in ((one, around), (two, around.T)):
-        for side, inner in ((2 * axis, 0), (2 * axis + 1, 1)):  # the high side, then the low one
-            faces |= bool((cells[inner] & ~cells[1 - inner]).any()) << side
-    is_flat = around.sum() == 2 and around[0, 0] != around[1, 1]
-    return 0 if is_flat else faces
+@cache
+def _faces_at(around: tuple[bool, bool, bool, bool], one: int, two: int) -> int:
+    """The faces that meet at an edge, given the four cells around it; 0 if it is flat.
+
+    The cells are those before and behind along axis `two`, first before, then behind along `one`.
+    """
+    a, b, c, d = around
+    if sum(around) == 2 and a != d:
+        return 0
+    high_one, low_one = (a and not c) or (b and not d), (c and not a) or (d and not b)
+    high_two, low_two = (a and not b) or (c and not d), (b and not a) or (d and not c)
+    return (high_one << 2 * one | low_one << 2 * one + 1) | (
+        high_two << 2 * two | low_two << 2 * two + 1
+    )
 
 
-def _edges(boxes: tuple[Box, ...]) -> Iterator[_Edge]:
-    """Yield the edges of the body that boxes make, each as long as it goes."""
+@cache
+def _edges(boxes: tuple[Box, ...]) -> tuple[_Edge, ...]:
+    """Return the edges of the body that boxes make, each as long as it goes."""
     planes = [sorted({box[axis + end] for box in boxes for end in (0, 3)}) for axis in range(3)]
     cells = _filled(boxes, planes)
+    found: list[_Edge] = []
     for axis in range(3):
         one, two = (axis + 1) % 3, (axis + 2) % 3
-        along = np.moveaxis(cells, (axis, one, two), (0, 1, 2))
+        along = np.moveaxis(cells, (axis, one, two), (0, 1, 2))[1:].tolist()
         for i, j in itertools.product(range(len(planes[one])), range(len(planes[two]))):
-            bounded = [_faces_at(part[i : i + 2, j : j + 2], one, two) for part in along[1:]]
+            bounded = [
+                _faces_at((*part[i][j : j + 2], *part[i + 1][j : j + 2]), one, two)
+                for part in along
+            ]
             runs = itertools.groupby(range(len(bounded)), key=bounded.__getitem__)
             for faces, run in runs:
                 parts = list(run)
@@ -287,7 +299,9 @@ def _edges(boxes: tuple[Box, ...]) -> Iterator[_Edge]:
                     low[one] = high[one] = planes[one][i]
                     low[two] = high[two] = planes[two][j]
                     low[axis], high[axis] = planes[axis][parts[0]], planes[axis][parts[-1] + 1]
-                    yield _Edge((low[0], low[1], low[2], high[0], high[1], high[2]), faces)
+                    ends = (low[0], low[1], low[2], high[0], high[1], high[2])
+                    found.append(_Edge(ends, faces))
+    return tuple(found)
 
 
 def _edges_of(shape: BlockShape) -> list[_Edge]:
