@@ -161,7 +161,7 @@ def _variants(kind: int, family: Family) -> Iterator[dict[str, str]]:
 
 def _shape(kind: int, parts: tuple[_Part, ...], properties: Mapping[str, str]) -> BlockShape:
     if not parts:
-        boxes = (_CUBE,) if BLOCKS[kind].shape in (Shape.CUBE, Shape.STAND_IN) else ()
+        boxes = (_CUBE,) if BLOCKS[kind].shape in (Shape.CUBE, Shape.OTHER) else ()
         return BlockShape(boxes, boxes, boxes)
     return BlockShape(
         *(

@@ -16,7 +16,7 @@ SIDE, LOW, REACH = 8, 60, 6.0
 def world():
     """Blocks of all kinds in all states in a third of the cells of a cube, and all their boxes."""
     dice = np.random.default_rng(3)
-    kinds = [k for k, block in enumerate(BLOCKS) if block.shape in (Shape.CUBE, Shape.STAND_IN)]
+    kinds = [k for k, block in enumerate(BLOCKS) if block.shape in (Shape.CUBE, Shape.OTHER)]
     blocks = np.zeros(WINDOW * WINDOW * HEIGHT, np.uint16)
     cells = [c for c in np.ndindex(SIDE, SIDE, SIDE) if dice.random() < 0.35]
     for x, y, z in cells:
