@@ -175,7 +175,7 @@ def attack_until_gone(engine, name, item):
     state(engine).player.records["mining_delay"] = 0
     (west, *_), *_ = SHAPES[default_shape(BLOCK_ID[name])].outline
     engine.execute(f"/tp @p {west + 0.05} {FLOOR} 0.5 0 0")
-    engine.tick({})
+    ticks(engine, 3)
     count = 0
     while state(engine).world.block_at(*CELL) != AIR:
         engine.tick({"attack": 1})
