@@ -130,14 +130,15 @@ def _read_block(word: str) -> tuple[int, str]:
     kind = BLOCK_ID[read_name(word, BLOCK_ID, "block type")]
     name, shape = BLOCKS[kind].name, BLOCKS[kind].shape
     if shape is Shape.REFUSED:
-        raise CommandError(f"Unable to put {name}: this engine has only solid blocks")
+        raise CommandError(
+            f"Unable to put {name}: fluids, fire, portals and technical blocks are not simulated"
+        )
     properties = _read_properties(word, kind)
     family = FAMILY_OF[kind]
-    lacking = [f"{name} is a full cube here"] if shape is Shape.STAND_IN else []
-    if derived := [name for name in properties if name in family.derived]:
-        lacking.append(f"{', '.join(derived)} follows from the blocks around it")
+    derived = [name for name in properties if name in family.derived]
+    lacking = f"{', '.join(derived)} follows from the blocks around it" if derived else ""
     stored = {name: properties[name] for name in properties if name in family.stored}
-    return block_of(kind, stored), "; ".join(lacking)
+    return block_of(kind, stored), lacking
 
 
 def _read_filter(word: str) -> BlockFilter:

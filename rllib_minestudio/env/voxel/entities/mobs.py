@@ -20,7 +20,8 @@ from rllib_minestudio.env.voxel.entities.records import (
 )
 from rllib_minestudio.env.voxel.items.items import ITEMS
 from rllib_minestudio.env.voxel.kernels import kernel
-from rllib_minestudio.env.voxel.world import physics
+from rllib_minestudio.env.voxel.world import physics, surfaces
+from rllib_minestudio.env.voxel.world.blocks import AIR
 
 ACTIVE_RANGE = 72.0
 """Mobs farther from the player than this along x or z do not move: their land may be unloaded."""
@@ -52,7 +53,9 @@ def _walk(blocks: NDArray[np.uint16], mob: np.void, speed: float) -> float:
     height = float(MOB_HEIGHT[mob.kind])
     was_on_ground = mob.on_ground != 0
     physics.settle(mob)
-    acceleration = speed if was_on_ground else physics.AIR_ACCELERATION
+    ground = surfaces.walked_on(blocks, mob.position) if was_on_ground else AIR
+    grip, slipperiness = surfaces.GRIP[ground], surfaces.SLIPPERINESS[ground]
+    acceleration = speed * grip if was_on_ground else physics.AIR_ACCELERATION
     push = speed * physics.INPUT_SCALE * acceleration
     velocity = mob.velocity
     velocity[0] -= np.sin(mob.yaw) * push
@@ -63,8 +66,9 @@ def _walk(blocks: NDArray[np.uint16], mob: np.void, speed: float) -> float:
     moved_x, moved_z = physics.move(blocks, mob, half, height, physics.STEP_HEIGHT, dx, dz)
     moved_y = mob.position[1] - before
     mob.moved[0], mob.moved[1], mob.moved[2] = moved_x, moved_y, moved_z
-    damage = physics.fall(mob, moved_y)
-    physics.apply_gravity_and_drag(mob, was_on_ground)
+    landing = surfaces.landed_on(blocks, mob.position)
+    damage = physics.fall(mob, moved_y, surfaces.softness(landing, False))
+    physics.apply_gravity_and_drag(mob, slipperiness if was_on_ground else 1.0)
     if speed > 0.0 and mob.on_ground and (moved_x != dx or moved_z != dz):
         if _can_jump_over(blocks, mob):
             velocity[1] = physics.JUMP_SPEED

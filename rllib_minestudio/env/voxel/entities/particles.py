@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rllib_minestudio.env.voxel.entities.records import Records
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.world import physics
+from rllib_minestudio.env.voxel.world.block_shapes import OUTLINE_BOUNDS, shape_at
 from rllib_minestudio.env.voxel.world.box_field import block_index
 
 PARTICLE_CAPACITY = 512
@@ -172,13 +173,15 @@ def _hit(
         return count
     count = _make_room(records, count, 1)
     along = np.empty(3, np.float64)
+    bounds = OUTLINE_BOUNDS[shape_at(blocks, target.x, target.y, target.z)]
     for axis in range(3):
+        low, high = bounds[axis], bounds[axis + 3]
         if target.face[axis] > 0:
-            along[axis] = 1.0 + HIT_MARGIN
+            along[axis] = high + HIT_MARGIN
         elif target.face[axis] < 0:
-            along[axis] = -HIT_MARGIN
+            along[axis] = low - HIT_MARGIN
         else:
-            along[axis] = HIT_MARGIN + physics.random(rng) * (1.0 - 2.0 * HIT_MARGIN)
+            along[axis] = low + HIT_MARGIN + physics.random(rng) * (high - low - 2.0 * HIT_MARGIN)
     place = (target.x + along[0], target.y + along[1], target.z + along[2])
     _start(records[count], rng, block, place, (0.0, 0.0, 0.0), HIT_SPEED, HIT_SIZE)
     return count + 1
@@ -211,12 +214,7 @@ def _fly(blocks: NDArray[np.uint16], particle: np.void) -> None:
     for axis in (1, 0, 2):
         before = position[axis]
         position[axis] = before + velocity[axis]
-        cell = (
-            int(np.floor(position[0])),
-            int(np.floor(position[1])),
-            int(np.floor(position[2])),
-        )
-        if not physics.is_solid(blocks, cell[0], cell[1], cell[2]):
+        if physics.is_free(blocks, position[0], position[1], position[2], 0.0, 0.0):
             continue
         if axis == 1:
             # A little above the ground, for that is the cell whose light falls on it.

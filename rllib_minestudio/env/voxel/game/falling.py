@@ -77,7 +77,7 @@ def move(state: GameState) -> None:
             kept[row] = False
             cell = (column[0], layer, column[1])
             block = int(record["block"])
-            if cell not in landed and is_vacant(state, cell):
+            if cell not in landed and is_vacant(state, cell, block):
                 landed[cell] = block
             else:
                 state.scatter_item(kind_of(block), 1, (x, float(layer), z), DROP_DELAY)

@@ -15,6 +15,17 @@ import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from rllib_minestudio.env.voxel.world.block_shapes import (
+    DOWN,
+    EAST,
+    NORTH,
+    SOUTH,
+    UP,
+    WEST,
+    has_full_side,
+    has_middle,
+    stops_all,
+)
 from rllib_minestudio.env.voxel.world.block_states import (
     FAMILY_OF,
     block_of,
@@ -23,7 +34,7 @@ from rllib_minestudio.env.voxel.world.block_states import (
     properties_of,
     turned_to,
 )
-from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, BLOCKS, Shape
+from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, BLOCKS
 
 Cell = tuple[int, int, int]
 BlockAt = Callable[[int, int, int], int]
@@ -37,6 +48,8 @@ _STEP: dict[str, Cell] = {
     "west": (-1, 0, 0),
     "east": (1, 0, 0),
 }
+DIRECTIONS = tuple(_STEP)
+"""All six."""
 _NAME = {step: name for name, step in _STEP.items()}
 _OPPOSITE = {name: _NAME[-x, -y, -z] for name, (x, y, z) in _STEP.items()}
 _CLOCKWISE = ("south", "west", "north", "east")
@@ -147,6 +160,11 @@ def beside(cell: Cell, direction: str) -> Cell:
     return cell[0] + step[0], cell[1] + step[1], cell[2] + step[2]
 
 
+def opposite(direction: str) -> str:
+    """Return the opposite of a direction."""
+    return _OPPOSITE[direction]
+
+
 def other_half(cell: Cell, block: int) -> tuple[Cell, int] | None:
     """Return place and block of the second half of a door, bed or tall plant; None for others."""
     properties = properties_of(block)
@@ -209,33 +227,19 @@ def _gives_way(old: int, kind: int, side: str, height: float, clicked: bool) -> 
 
 
 # ------------------------------------------------------------------------------- what bears a block
-# By Minecraft's shapes: a bottom slab has no full upper side, although a cube stands in for it.
+# By Minecraft's shapes, see `block_shapes`.
+
+_SIDE = {"east": EAST, "west": WEST, "up": UP, "down": DOWN, "south": SOUTH, "north": NORTH}
 
 
 def _has_full_side(block: int, side: str) -> bool:
     """Whether a block's side is a full square on which others can hang; that of leaves is not."""
-    its, properties = BLOCKS[kind_of(block)], properties_of(block)
-    family = FAMILY_OF[kind_of(block)].name
-    if family == "slab":
-        half = properties["type"]
-        return half == "double" or side == ("up" if half == "top" else "down")
-    if family == "stairs":
-        return side in (properties["facing"], "up" if properties["half"] == "top" else "down")
-    if family == "trapdoor":
-        if properties["open"] == "true":
-            return side == _OPPOSITE[properties["facing"]]
-        return side == ("up" if properties["half"] == "top" else "down")
-    if family == "snow":
-        return side == "down" or properties["layers"] == "8"
-    return its.shape is Shape.CUBE and its.material != "leaves"
-
-
-_POSTS = ("fence", "wall", "pane", "end rod", "anvil", "chain")
-"""Families on whose middle a torch stands."""
+    return has_full_side(block, _SIDE[side]) and BLOCKS[kind_of(block)].material != "leaves"
 
 
 def _has_centre(block: int, side: str) -> bool:
-    return FAMILY_OF[kind_of(block)].name in _POSTS or _has_full_side(block, side)
+    """Whether the middle of a block's side bears what needs no more, such as a torch."""
+    return has_middle(block, _SIDE[side]) and BLOCKS[kind_of(block)].material != "leaves"
 
 
 def _on_full_side(block: int, cell: Cell, block_at: BlockAt) -> bool:
@@ -348,7 +352,7 @@ def _hinge(spot: _Spot) -> str:
         is_door = kind_of(near) == spot.kind and properties_of(near)["half"] == "lower"
         doors += sign * is_door
         for cell in (place, beside(place, "up")):
-            weight += sign * (BLOCKS[kind_of(spot.block_at(*cell))].shape is Shape.CUBE)
+            weight += sign * stops_all(spot.block_at(*cell))
     if doors < 0 or weight > 0:
         return "right"
     if doors > 0 or weight < 0:

@@ -109,7 +109,7 @@ _BOUNDED: dict[str, Any] = {
     **dict.fromkeys(("position", "seen", "goal_x", "goal_z"), _At),
     **dict.fromkeys(("velocity", "speed"), _Speed),
     **dict.fromkeys(("walked", "sprinted", "crept"), _Distance),
-    **dict.fromkeys(("bob", "hand_drop", "swing"), Share),
+    **dict.fromkeys(("bob", "hand_drop", "swing", "hold"), Share),
     **dict.fromkeys(("bob_seen", "hand_drop_seen", "swing_seen"), Share),
     **dict.fromkeys(("fov_gain", "fov_gain_seen"), Annotated[float, Field(ge=-0.9, le=10)]),
 }

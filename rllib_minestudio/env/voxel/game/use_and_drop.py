@@ -11,7 +11,7 @@ it is asked, in Minecraft's order:
 
 The first row that does not pass ends the search. To add a use, write a function like those below,
 and a row with a sentence for the documentation. For a block that does something by itself, extend
-`blocks.OPENS_SCREEN`, too, so that food in hand is not eaten in its stead.
+`block_states.ACTS_WHEN_USED`, too, so that food in hand is not eaten in its stead.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ import numpy as np
 
 from rllib_minestudio.env.voxel.entities.mobs import DROP_DELAY
 from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
-from rllib_minestudio.env.voxel.game import screen_handling
+from rllib_minestudio.env.voxel.game import doors, screen_handling
 from rllib_minestudio.env.voxel.game.game_state import GameState
-from rllib_minestudio.env.voxel.game.placement import Click, placed_blocks
+from rllib_minestudio.env.voxel.game.placement import Cell, Click, placed_blocks
 from rllib_minestudio.env.voxel.items.items import EMPTY, FOOD, ITEMS, is_block_item
 from rllib_minestudio.env.voxel.player import combat
 from rllib_minestudio.env.voxel.player.player import (
@@ -37,6 +37,7 @@ from rllib_minestudio.env.voxel.player.player import (
 )
 from rllib_minestudio.env.voxel.player.raycast import BLOCK, MOB
 from rllib_minestudio.env.voxel.screens.crafting import SCREEN_BLOCKS
+from rllib_minestudio.env.voxel.world.block_shapes import SHAPES, Box, default_shape
 from rllib_minestudio.env.voxel.world.block_states import is_replaceable
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT
 
@@ -137,6 +138,16 @@ def _open_screen(state: GameState, target: np.void) -> Outcome:
     return Outcome.USED
 
 
+def _open_or_close(state: GameState, target: np.void) -> Outcome:
+    doors.open_or_close(state, _place(target))
+    return Outcome.USED
+
+
+def _press(state: GameState, target: np.void) -> Outcome:
+    doors.press(state, _place(target))
+    return Outcome.USED
+
+
 def place_block(state: GameState, target: np.void) -> Outcome:
     """Place the block in hand by the rules of `placement`, if there is room for all its parts."""
     if not target["face"].any():  # the eyes are inside the block
@@ -151,7 +162,7 @@ def place_block(state: GameState, target: np.void) -> Outcome:
         pitch=player.pitch,
     )
     placed = placed_blocks(item, click, state.world.block_at)
-    if not placed or not all(_is_free(state, cell) for cell in placed):
+    if not placed or not all(_is_free(state, *put) for put in placed.items()):
         return Outcome.FAILED
     state.world.set_blocks(placed)
     use_up(state)
@@ -172,6 +183,19 @@ USES = Uses(
             _open_screen,
             "A crafting table, a furnace or a chest opens its screen; a chest that has an opaque "
             "cube on it stays shut.",
+        ),
+        Use(
+            Stage.BLOCK,
+            tuple(doors.opened_by_hand()),
+            _open_or_close,
+            "A wooden door, gate or trapdoor opens or closes; a gate swings away from the player.",
+        ),
+        Use(
+            Stage.BLOCK,
+            tuple(doors.switches()),
+            _press,
+            "A lever is turned, a button pressed for a second or more; what opens opens beside it, "
+            "and beside the block that it hangs on. There is no other redstone.",
         ),
         Use(
             Stage.ON_BLOCK,
@@ -240,32 +264,35 @@ def use_up(state: GameState, leaves: int = EMPTY) -> None:
         state.scatter_item(leaves, 1, (x, y + 1.3, z), DROP_DELAY)
 
 
-def is_vacant(state: GameState, cell: tuple[int, int, int]) -> bool:
+def is_vacant(state: GameState, cell: Cell, block: int) -> bool:
     """Whether a block can be put into `cell`: it is loaded, replaceable, and free of bodies."""
-    return _is_free(state, cell) and is_replaceable(state.world.block_at(*cell))
+    return _is_free(state, cell, block) and is_replaceable(state.world.block_at(*cell))
 
 
-def _is_free(state: GameState, cell: tuple[int, int, int]) -> bool:
-    """Whether `cell` is loaded, within the world, and free of bodies."""
+def _is_free(state: GameState, cell: Cell, block: int) -> bool:
+    """Whether `cell` is loaded, within the world, and free of bodies where a block has its own."""
     x, y, z = cell
     if not (0 <= y < HEIGHT and state.world.is_loaded(x, z)):
         return False
     player = state.player
-    height = SNEAKING_HEIGHT if player.sneaking else STANDING_HEIGHT
-    if _touches(player.position.tolist(), WIDTH / 2, height, cell):
-        return False
-    kinds = state.mobs.kind.tolist()
-    return not any(
-        _touches(position, MOB_KINDS[kind].width / 2, MOB_KINDS[kind].height, cell)
-        for kind, position in zip(kinds, state.mobs.position.tolist(), strict=True)
-    )
+    bodies = [
+        (player.position.tolist(), WIDTH, SNEAKING_HEIGHT if player.sneaking else STANDING_HEIGHT),
+        *(
+            (position, MOB_KINDS[kind].width, MOB_KINDS[kind].height)
+            for kind, position in zip(
+                state.mobs.kind.tolist(), state.mobs.position.tolist(), strict=True
+            )
+        ),
+    ]
+    boxes = SHAPES[default_shape(block)].body
+    return not any(_touches(*body, cell, box) for body in bodies for box in boxes)
 
 
-def _touches(position: list[float], half: float, height: float, cell: tuple[int, int, int]) -> bool:
-    """Whether a body with its feet at `position` overlaps a block's cell."""
-    x, y, z = position
-    return (
-        cell[0] - half < x < cell[0] + 1 + half
-        and cell[1] - height < y < cell[1] + 1
-        and cell[2] - half < z < cell[2] + 1 + half
+def _touches(position: list[float], width: float, height: float, cell: Cell, box: Box) -> bool:
+    """Whether a body with its feet at `position` overlaps a box of a block."""
+    low = position[0] - width / 2, position[1], position[2] - width / 2
+    high = position[0] + width / 2, position[1] + height, position[2] + width / 2
+    return all(
+        at + box[axis] < high[axis] and at + box[axis + 3] > low[axis]
+        for axis, at in enumerate(cell)
     )

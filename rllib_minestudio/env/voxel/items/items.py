@@ -188,7 +188,6 @@ class Item:
         attack_wear: Uses that an attack costs.
         use: What can be done with it in Minecraft but not here, as a participle ("placed"); empty
             for nothing.
-        stands_in: Whether it is placed as a full cube here but not in Minecraft.
         title: What the game's display calls it, in English.
         rarity: "common", "uncommon", "rare" or "epic", which gives the title its colour.
     """
@@ -204,16 +203,13 @@ class Item:
     mining_wear: int = 0
     attack_wear: int = 0
     use: str = ""
-    stands_in: bool = False
     title: str = ""
     rarity: str = "common"
 
     @property
     def lacking(self) -> str:
         """What this engine does not do with the item, as a sentence; empty for nothing."""
-        if self.use:
-            return f"{self.name} cannot be {self.use} here"
-        return f"{self.name} is placed as a full cube here" if self.stands_in else ""
+        return f"{self.name} cannot be {self.use} here" if self.use else ""
 
 
 _SAME_NAME_ONLY = ("wheat",)
@@ -244,7 +240,6 @@ def _read_items() -> dict[int, Item]:
             max_stack=int(row["stack"]),
             durability=int(row["durability"] or 0),
             use=row["use"],
-            stands_in=block is not None and BLOCKS[block].shape is Shape.STAND_IN,
             title=named.get("name") or _title(name),
             rarity=named.get("rarity") or "common",
             **(_of_tool(tool) if tool else {}),

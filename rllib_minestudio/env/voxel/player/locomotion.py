@@ -33,9 +33,8 @@ from rllib_minestudio.env.voxel.player.player import (
 )
 from rllib_minestudio.env.voxel.player.raycast import BLOCK, find_target
 from rllib_minestudio.env.voxel.player.view import follow_player, tick_swing, tick_view
-from rllib_minestudio.env.voxel.world import physics
-from rllib_minestudio.env.voxel.world.block_states import kind_of
-from rllib_minestudio.env.voxel.world.blocks import OPENS_SCREEN
+from rllib_minestudio.env.voxel.world import physics, surfaces
+from rllib_minestudio.env.voxel.world.block_states import ACTS_WHEN_USED, kind_of
 from rllib_minestudio.env.voxel.world.box_field import block_index
 from rllib_minestudio.env.voxel.world.physics import FARTHEST, VOID, VOID_DAMAGE
 
@@ -54,6 +53,10 @@ _SPRINT_INPUT = 0.8
 _TOUCH = 1e-5
 """A motion shortened by less than this has not hit a wall."""
 _JUMP_PER_LEVEL = 0.1
+_CLIMBING_SPEED = 0.15
+"""Fastest along each axis on a ladder, except upwards."""
+_CLIMBED = 0.2
+"""Speed upwards of one who walks into a wall, or jumps, on a ladder."""
 
 
 @kernel(inline="always")
@@ -99,7 +102,7 @@ def _update_sprinting(player: np.void, keys: int, ahead: float) -> None:
 
 
 @kernel()
-def _jump(player: np.void, keys: int) -> None:
+def _jump(blocks: NDArray[np.uint16], player: np.void, keys: int) -> None:
     if player.jump_delay > 0:
         player.jump_delay -= 1
     if not keys & JUMP:
@@ -107,7 +110,8 @@ def _jump(player: np.void, keys: int) -> None:
     elif player.on_ground and player.jump_delay == 0:
         player.jump_delay = physics.JUMP_DELAY
         player.jumps += 1
-        player.velocity[1] = physics.JUMP_SPEED + _JUMP_PER_LEVEL * player.jump_boost
+        speed = physics.JUMP_SPEED * surfaces.jump_factor(blocks, player.position)
+        player.velocity[1] = speed + _JUMP_PER_LEVEL * player.jump_boost
         if player.sprinting:
             yaw = np.radians(player.yaw)
             player.velocity[0] -= np.sin(yaw) * SPRINT_JUMP_BOOST
@@ -118,8 +122,11 @@ def _jump(player: np.void, keys: int) -> None:
 
 
 @kernel()
-def _accelerate(player: np.void, ahead: float, left: float) -> None:
-    """Add the input to the velocity; in the air, sprinting counts from the next tick on."""
+def _accelerate(player: np.void, ahead: float, left: float, grip: float) -> None:
+    """Add the input to the velocity; in the air, sprinting counts from the next tick on.
+
+    `grip` is the factor of the ground, `surfaces.GRIP`.
+    """
     ahead *= physics.INPUT_SCALE
     left *= physics.INPUT_SCALE
     length = np.sqrt(ahead * ahead + left * left)
@@ -127,7 +134,7 @@ def _accelerate(player: np.void, ahead: float, left: float) -> None:
         ahead /= length
         left /= length
     if player.on_ground:
-        acceleration = WALK_ACCELERATION * player.speed_factor
+        acceleration = WALK_ACCELERATION * player.speed_factor * grip
         sprints = player.sprinting
     else:
         acceleration = physics.AIR_ACCELERATION
@@ -204,8 +211,59 @@ def _update_pose(blocks: NDArray[np.uint16], player: np.void, keys: int) -> None
 
 
 @kernel()
+def _hold_on(blocks: NDArray[np.uint16], player: np.void, keys: int) -> None:
+    """Slow a player on a ladder or a vine down (`handleOnClimbable`)."""
+    if not surfaces.can_climb(blocks, player.position):
+        return
+    player.fall_distance = 0.0
+    velocity = player.velocity
+    for axis in (0, 2):
+        velocity[axis] = min(max(velocity[axis], -_CLIMBING_SPEED), _CLIMBING_SPEED)
+    velocity[1] = max(velocity[1], -_CLIMBING_SPEED)
+    if velocity[1] < 0.0 and keys & SNEAK and not surfaces.slides_down(blocks, player.position):
+        velocity[1] = 0.0
+
+
+@kernel()
+def _touch_ground(
+    blocks: NDArray[np.uint16], player: np.void, keys: int, speed: float, moved_y: float
+) -> float:
+    """Land on the ground, with all that its kind does, and return the damage.
+
+    Args:
+        blocks: The window's block ids.
+        player: A `PLAYER_DTYPE` record that has just moved.
+        keys: Bits of the held keys.
+        speed: The vertical speed with which it moved.
+        moved_y: How far it moved.
+    """
+    ground = surfaces.landed_on(blocks, player.position)
+    sneaks = keys & SNEAK != 0
+    damage = physics.fall(player, moved_y, surfaces.softness(ground, sneaks))
+    if player.on_ground and not sneaks:
+        if surfaces.rebound(ground) > 0.0:
+            player.velocity[1] = -speed * surfaces.rebound(ground)
+        drag = surfaces.drag_of_steps(ground, player.velocity[1])
+        player.velocity[0] *= drag
+        player.velocity[2] *= drag
+    return damage
+
+
+@kernel()
+def _get_caught(blocks: NDArray[np.uint16], player: np.void, height: float) -> None:
+    """Let the blocks that the player is in or stands on hold the next motion back."""
+    across, along = surfaces.find_hold(blocks, player.position, _HALF, height)
+    player.hold[0], player.hold[1] = across, along
+    if across < 1.0:
+        player.fall_distance = 0.0
+    slowed = surfaces.speed_factor(blocks, player.position)
+    player.velocity[0] *= slowed
+    player.velocity[2] *= slowed
+
+
+@kernel()
 def move_player(blocks: NDArray[np.uint16], player: np.void, keys: int) -> float:
-    """Move the player for one tick.
+    """Move the player for one tick, in the order of `LivingEntity.travel` and `Entity.move`.
 
     Args:
         blocks: The window's block ids.
@@ -218,20 +276,30 @@ def move_player(blocks: NDArray[np.uint16], player: np.void, keys: int) -> float
     ahead, left = _read_input(player, keys)
     _update_sprinting(player, keys, ahead)
     physics.settle(player)
-    _jump(player, keys)
-    _accelerate(player, ahead, left)
+    _jump(blocks, player, keys)
     was_on_ground = player.on_ground != 0
+    ground = surfaces.walked_on(blocks, player.position)
+    _accelerate(player, ahead, left, surfaces.GRIP[ground])
+    _hold_on(blocks, player, keys)
     height = SNEAKING_HEIGHT if player.sneaking else STANDING_HEIGHT
-    dx = player.velocity[0]
-    dz = player.velocity[2]
+    velocity = player.velocity
+    is_held = player.hold[0] < 1.0
+    dx, dz = velocity[0] * player.hold[0], velocity[2] * player.hold[0]
+    velocity[1] *= player.hold[1]
+    speed = velocity[1]
     if keys & SNEAK and _is_above_ground(blocks, player, height):
         dx, dz = _stay_on_edge(blocks, player, height, dx, dz)
     before = player.position[1]
     moved_x, moved_z = physics.move(blocks, player, _HALF, height, physics.STEP_HEIGHT, dx, dz)
+    if is_held:
+        velocity[:] = 0.0
     player.hit_wall = 1 if abs(moved_x - dx) >= _TOUCH or abs(moved_z - dz) >= _TOUCH else 0
-    damage = physics.fall(player, player.position[1] - before)
+    damage = _touch_ground(blocks, player, keys, speed, player.position[1] - before)
+    _get_caught(blocks, player, height)
+    if (player.hit_wall or keys & JUMP) and surfaces.can_climb(blocks, player.position):
+        velocity[1] = _CLIMBED
     _record_step(player, moved_x, moved_z)
-    physics.apply_gravity_and_drag(player, was_on_ground)
+    physics.apply_gravity_and_drag(player, surfaces.SLIPPERINESS[ground] if was_on_ground else 1.0)
     player.sprinted_before = player.sprinting
     _update_pose(blocks, player, keys)
     return max(damage - player.jump_boost, 0.0)
@@ -262,11 +330,11 @@ def _count_down(player: np.void) -> None:
 
 
 @kernel()
-def _opens_screen(blocks: NDArray[np.uint16], player: np.void, target: np.void) -> bool:
-    """Whether the use key opens the screen of the block under the crosshair instead of eating."""
+def _uses_block(blocks: NDArray[np.uint16], player: np.void, target: np.void) -> bool:
+    """Whether the use key acts on the block under the crosshair instead of eating."""
     if target.kind != BLOCK or player.keys & SNEAK:
         return False
-    return bool(OPENS_SCREEN[kind_of(blocks[block_index(target.x, target.y, target.z)])])
+    return bool(ACTS_WHEN_USED[kind_of(blocks[block_index(target.x, target.y, target.z)])])
 
 
 @kernel()
@@ -311,7 +379,7 @@ def tick_player(
             press_attack(player, mobs, mob_count, target, events, event_count)
             if target.kind == BLOCK:
                 start_mining(blocks, player, target, events, event_count)
-        if not _opens_screen(blocks, player, target):
+        if not _uses_block(blocks, player, target):
             begin_meal(player, keys)
     if not keys & ATTACK:
         release_attack(player)

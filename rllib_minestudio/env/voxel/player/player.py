@@ -102,6 +102,7 @@ PLAYER_DTYPE = np.dtype(
         ("swing_seen", np.float64),
         ("hand_drop", np.float64),  # how far the hand is lowered, 0 to 1
         ("hand_drop_seen", np.float64),
+        ("hold", np.float64, 2),  # what a cobweb leaves of the next motion: across, up and down
         # Like "attack_damage"; last, to keep the other fields close together in memory.
         ("mining_speed", np.float32, len(BLOCKS)),  # on the ground, by kind of block
         ("mining_ticks", np.float32, len(BLOCKS)),  # per point of hardness at speed 1
@@ -155,6 +156,7 @@ class Player:
         state["saturation"] = START_SATURATION
         state["attack_ticks"] = state["recharge_ticks"] = 100  # fully charged
         state["speed_factor"] = 1.0
+        state["hold"] = 1.0
         self.effects.clear()
         self._forget_effects()
         self.equipped = None

@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 from rllib_minestudio.env.voxel.entities.records import MOB_HALF, MOB_HEIGHT
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.player.player import SNEAKING_EYES, STANDING_EYES
-from rllib_minestudio.env.voxel.world.block_states import stops_sight
+from rllib_minestudio.env.voxel.world.block_shapes import (
+    OUTLINE_BOXES,
+    OUTLINE_FIRST,
+    fills_outline,
+    has_outline,
+    shape_at,
+)
+from rllib_minestudio.env.voxel.world.blocks import AIR
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT, narrow_block_index
 
 BLOCK_REACH = 4.5
@@ -64,18 +71,58 @@ def _crossings(offset: float, slope: float) -> tuple[float, float]:
 
 
 @kernel(inline="always")
-def _is_in_sight(blocks: NDArray[np.uint16], x: int, y: int, z: int) -> bool:
-    """Whether a ray ends in the block at (x, y, z); there is none above or below the world."""
-    inside = uint32(y) < uint32(HEIGHT)
-    return inside and stops_sight(blocks[uint32(narrow_block_index(x, y, z))])
-
-
-@kernel(inline="always")
 def _within(face: int, at: float) -> float:
     """A coordinate of the hit, exact across the axis of the face: 0 on its low side, 1 on high."""
     if face != 0:
         return 0.0 if face < 0 else 1.0
     return min(max(at, 0.0), 1.0)
+
+
+@kernel()
+def _slab(low: float, high: float, slope: float, near: float, far: float) -> tuple[float, float]:
+    """Narrow the part [near, far] of a ray to where one coordinate is within [low, high]."""
+    inverse = 1.0 / slope if abs(slope) > 1e-12 else (1e12 if slope >= 0.0 else -1e12)
+    a = low * inverse
+    b = high * inverse
+    return max(near, min(a, b)), min(far, max(a, b))
+
+
+@kernel()
+def _meet_outline(
+    blocks: NDArray[np.uint16],
+    cell: tuple[int, int, int],
+    origin: tuple[float, float, float],
+    direction: tuple[float, float, float],
+    target: np.void,
+) -> float:
+    """Find where a ray meets the outline of the block in a cell.
+
+    Write the face and the point of the nearest of its boxes into `target`, and return the distance,
+    `NEVER` if the ray passes them all. From inside a box, that is 0, and there is no face.
+    """
+    best = NEVER
+    shape = shape_at(blocks, cell[0], cell[1], cell[2])
+    for row in range(OUTLINE_FIRST[shape], OUTLINE_FIRST[shape + 1]):
+        box = OUTLINE_BOXES[row]
+        near, far, axis = 0.0, NEVER, -1
+        for i in range(3):
+            before = near
+            low, high = cell[i] + box[i] - origin[i], cell[i] + box[i + 3] - origin[i]
+            near, far = _slab(low, high, direction[i], near, far)
+            if near > before:
+                axis = i
+        if near > far or near >= best:
+            continue
+        best = near
+        for i in range(3):
+            target.face[i] = 0
+            at = origin[i] + direction[i] * near - cell[i]
+            target.hit[i] = min(max(at, box[i]), box[i + 3])
+        if axis >= 0:
+            from_below = direction[axis] > 0.0
+            target.face[axis] = -1 if from_below else 1
+            target.hit[axis] = box[axis] if from_below else box[axis + 3]
+    return best
 
 
 @kernel()
@@ -86,7 +133,7 @@ def cast_block(
     reach: float,
     target: np.void,
 ) -> float:
-    """Walk a ray cell by cell (Amanatides and Woo 1987) to the first block.
+    """Walk a ray cell by cell (Amanatides and Woo 1987) to the first block whose outline it meets.
 
     Write its cell and face, and where the ray meets it, into `target`, and return its distance,
     `NEVER` if none is in `reach`.
@@ -107,14 +154,19 @@ def cast_block(
     for _ in range(int64(reach * _CELLS_PER_BLOCK) + 4):
         if distance > reach:
             break
-        if _is_in_sight(blocks, x, y, z):
+        block = blocks[uint32(narrow_block_index(x, y, z))] if uint32(y) < uint32(HEIGHT) else AIR
+        if has_outline(block):
             target.x = x
             target.y = y
             target.z = z
-            target.hit[0] = _within(target.face[0], ox + dx * distance - x)
-            target.hit[1] = _within(target.face[1], oy + dy * distance - y)
-            target.hit[2] = _within(target.face[2], oz + dz * distance - z)
-            return distance
+            if fills_outline(block):
+                target.hit[0] = _within(target.face[0], ox + dx * distance - x)
+                target.hit[1] = _within(target.face[1], oy + dy * distance - y)
+                target.hit[2] = _within(target.face[2], oz + dz * distance - z)
+                return distance
+            met = _meet_outline(blocks, (x, y, z), origin, direction, target)
+            if met < NEVER:
+                return met
         target.face[:] = 0
         if next_x < next_y and next_x < next_z:
             distance = next_x
@@ -132,15 +184,6 @@ def cast_block(
             z += step_z
             target.face[2] = -step_z
     return NEVER
-
-
-@kernel()
-def _slab(low: float, high: float, slope: float, near: float, far: float) -> tuple[float, float]:
-    """Narrow the part [near, far] of a ray to where one coordinate is within [low, high]."""
-    inverse = 1.0 / slope if abs(slope) > 1e-12 else (1e12 if slope >= 0.0 else -1e12)
-    a = low * inverse
-    b = high * inverse
-    return max(near, min(a, b)), min(far, max(a, b))
 
 
 @kernel()
@@ -175,12 +218,19 @@ def cast_mob(
 def _find(
     blocks: NDArray[np.uint16],
     player: np.void,
-    origin: tuple[float, float, float],
+    ago: float,
     mobs: NDArray[np.void],
     count: int,
     target: np.void,
 ) -> None:
-    """Write what is in the middle of the view of a player with the eyes at `origin`."""
+    """Write what is in the middle of the view from where the player was `ago` ticks ago."""
+    position, moved = player.position, player.moved
+    eyes = SNEAKING_EYES if player.sneaking else STANDING_EYES
+    origin = (
+        position[0] - ago * moved[0],
+        position[1] - ago * moved[1] + eyes,
+        position[2] - ago * moved[2],
+    )
     direction = look_direction(player.yaw, player.pitch)
     block_distance = cast_block(blocks, origin, direction, BLOCK_REACH, target)
     reach = min(block_distance, BLOCK_REACH)
@@ -207,9 +257,7 @@ def find_target(
     As in Minecraft 1.16, a mob in front of the block but beyond `MOB_REACH` counts as nothing: it
     hides the block but cannot be hit.
     """
-    eyes = SNEAKING_EYES if player.sneaking else STANDING_EYES
-    x, y, z = player.position[0], player.position[1], player.position[2]
-    _find(blocks, player, (x, y + eyes, z), mobs, count, target)
+    _find(blocks, player, 0.0, mobs, count, target)
 
 
 @kernel()
@@ -221,8 +269,4 @@ def find_target_in_frame(
     target: np.void,
 ) -> None:
     """As `find_target`, from where the player was a tick ago, which is what a frame shows."""
-    eyes = SNEAKING_EYES if player.sneaking else STANDING_EYES
-    x = player.position[0] - player.moved[0]
-    y = player.position[1] - player.moved[1]
-    z = player.position[2] - player.moved[2]
-    _find(blocks, player, (x, y + eyes, z), mobs, count, target)
+    _find(blocks, player, 1.0, mobs, count, target)

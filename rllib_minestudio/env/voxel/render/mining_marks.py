@@ -41,6 +41,14 @@ from rllib_minestudio.env.voxel.render.particles import draw_particles
 from rllib_minestudio.env.voxel.render.texels import FACES, MIP_OFFSET, TEXTURE_SIZE
 from rllib_minestudio.env.voxel.render.textures import Textures, textures_of
 from rllib_minestudio.env.voxel.render.window import WINDOW_HEIGHT, Sampling
+from rllib_minestudio.env.voxel.world.block_shapes import (
+    EDGE_FACES,
+    EDGE_FIRST,
+    EDGES,
+    MODEL_BOXES,
+    MODEL_FIRST,
+    shape_at,
+)
 from rllib_minestudio.env.voxel.world.world import World
 
 STAGES = 10
@@ -170,16 +178,18 @@ def _draw_marks(
     corner = np.empty(3, np.float32)
     stage = int64(player.mining_progress * np.float32(STAGES)) - 1
     if player.is_mining and stage >= 0:
-        corner[0] = player.mining_x - eye[0]
-        corner[1] = player.mining_y - eye[1]
-        corner[2] = player.mining_z - eye[2]
-        draw_cracks(corner, cracks[min(stage, STAGES - 1)], camera, rays, image, depth)
+        x, y, z = player.mining_x, player.mining_y, player.mining_z
+        corner[0], corner[1], corner[2] = x - eye[0], y - eye[1], z - eye[2]
+        shape, factors = shape_at(blocks, x, y, z), cracks[min(stage, STAGES - 1)]
+        for row in range(MODEL_FIRST[shape], MODEL_FIRST[shape + 1]):
+            draw_cracks(corner, MODEL_BOXES[row], factors, camera, rays, image, depth)
     find_target_in_frame(blocks, player, mobs, mob_count, target)
     if target.kind == BLOCK:
         corner[0] = target.x - eye[0]
         corner[1] = target.y - eye[1]
         corner[2] = target.z - eye[2]
-        draw_outline(corner, camera, rays, samples, share, touched, image, depth)
+        shape = shape_at(blocks, target.x, target.y, target.z)
+        draw_outline(shape, corner, camera, rays, samples, share, touched, image, depth)
     if particle_count:
         draw_particles(
             particles, particle_count, atlas, faces, light, camera, eye, rays, image, depth
@@ -190,16 +200,16 @@ def _draw_marks(
 
 
 @render_kernel
-def _project_corners(corner: Floats, camera: Floats, view: Floats) -> None:
-    """Write where the corners of a block are: ahead, to the right and above, `view` (8, 3).
+def _project_corners(corner: Floats, box: Floats, camera: Floats, view: Floats) -> None:
+    """Write where the corners of a box are: ahead, to the right and above, `view` (8, 3).
 
     Bits 0, 1 and 2 of a corner's number tell whether it is the higher one along x, y and z.
-    `corner` is the lowest one relative to the eye.
+    `corner` is the lowest one of the box's cell relative to the eye.
     """
     for number in range(8):
-        x = corner[0] + float32(number & 1)
-        y = corner[1] + float32((number >> 1) & 1)
-        z = corner[2] + float32(number >> 2)
+        x = corner[0] + box[3 * (number & 1)]
+        y = corner[1] + box[1 + 3 * ((number >> 1) & 1)]
+        z = corner[2] + box[2 + 3 * (number >> 2)]
         for row, axis in enumerate((FORWARD, RIGHT, UP)):
             view[number, row] = x * camera[axis] + y * camera[axis + 1] + z * camera[axis + 2]
 
@@ -224,12 +234,12 @@ def _clipped(view: Floats, one: int, other: int, ends: Floats) -> bool:
 
 
 @render_kernel
-def _edge(number: int) -> tuple[int, int, int]:
-    """The edge's axis, and the two corners at its ends; there are twelve."""
+def _edge(number: int) -> tuple[int, int]:
+    """The two corners at the ends of an edge of a box; there are twelve."""
     axis, around = number >> 2, number & 3
     first, second = (axis + 1) % 3, (axis + 2) % 3
     low = ((around & 1) << first) | ((around >> 1) << second)
-    return axis, low, low | (1 << axis)
+    return low, low | (1 << axis)
 
 
 # --------------------------------------------------------------------------------------- the cracks
@@ -243,7 +253,7 @@ def _cover(view: Floats, camera: Floats, rays: PixelRays) -> tuple[int, int, int
     left, right, upper, lower = width, float32(0), height, float32(0)
     ends = np.empty((2, 3), np.float32)
     for number in range(12):
-        _, one, other = _edge(number)
+        one, other = _edge(number)
         if not _clipped(view, one, other, ends):
             continue
         for end in range(2):
@@ -261,27 +271,29 @@ def _cover(view: Floats, camera: Floats, rays: PixelRays) -> tuple[int, int, int
 
 
 @render_kernel
-def _side_in_view(corner: float, axis: int) -> tuple[float, int]:
-    """Of a block's two sides across an axis, the one that the eye sees: its place, and its face.
+def _side_in_view(corner: float, box: Floats, axis: int) -> tuple[float, int]:
+    """Of a box's two sides across an axis, the one that the eye sees: its place, and its face.
 
-    `corner` is the block's lower end relative to the eye. The place is far off if the eye is
-    between the sides, and sees neither.
+    `corner` is the lower end of the box's cell relative to the eye. The place is far off if the eye
+    is between the sides, and sees neither.
     """
-    if corner < -1:
-        return float32(1), int32(2 * axis)
-    if corner > 0:
-        return float32(0), int32(2 * axis + 1)
+    if corner + box[axis + 3] < 0:
+        return box[axis + 3], int32(2 * axis)
+    if corner + box[axis] > 0:
+        return box[axis], int32(2 * axis + 1)
     return float32(9), int32(2 * axis)
 
 
 @render_kernel
 def draw_cracks(
-    corner: Floats, factors: Floats, camera: Floats, rays: PixelRays, image: Bytes, depth: Floats
-) -> None:
-    """Draw one stage of cracks on a block.
+    corner: Floats, box: Floats, factors: Floats, camera: Floats, rays: PixelRays, image: Bytes,
+    depth: Floats,
+) -> None:  # fmt: skip
+    """Draw one stage of cracks on a box of a block's model.
 
     Args:
-        corner: float32 (3,), the block's lowest corner relative to the eye.
+        corner: float32 (3,), the lowest corner of the block's cell relative to the eye.
+        box: float32 (6,), see `block_shapes.MODEL_BOXES`.
         factors: float32 (FACES, CRACK_TEXELS, 3), see `crack_factors`.
         camera: float32 (CAMERA_SIZE,).
         rays: Rays of the drawn pixels.
@@ -289,17 +301,16 @@ def draw_cracks(
         depth: float32 (h * w,), planar depth of the picture.
     """
     view = np.empty((8, 3), np.float32)
-    _project_corners(corner, camera, view)
+    _project_corners(corner, box, camera, view)
     left, right, upper, lower = _cover(view, camera, rays)
     stride, mip_depth = rays.columns_before[-1], camera[MIP_DEPTH]
     ox, oy, oz = corner[0], corner[1], corner[2]
     f0, f1, f2 = camera[FORWARD], camera[FORWARD + 1], camera[FORWARD + 2]
     r0, r1, r2 = camera[RIGHT], camera[RIGHT + 1], camera[RIGHT + 2]
     u0, u1, u2 = camera[UP], camera[UP + 1], camera[UP + 2]
-    low, high = -TOUCH, float32(1) + TOUCH
-    side_x, face_x = _side_in_view(ox, 0)
-    side_y, face_y = _side_in_view(oy, 1)
-    side_z, face_z = _side_in_view(oz, 2)
+    side_x, face_x = _side_in_view(ox, box, 0)
+    side_y, face_y = _side_in_view(oy, box, 1)
+    side_z, face_z = _side_in_view(oz, box, 2)
     for py in range(upper, lower):
         sy = rays.upward[py]
         d0, d1, d2 = f0 + sy * u0, f1 + sy * u1, f2 + sy * u2
@@ -308,7 +319,8 @@ def draw_cracks(
             t, sx = depth[p], rays.across[px]
             # Where the ray ends, in the block's cell.
             x, y, z = (d0 + sx * r0) * t - ox, (d1 + sx * r1) * t - oy, (d2 + sx * r2) * t - oz
-            if min(x, min(y, z)) < low or max(x, max(y, z)) > high:
+            outside = max(max(box[0] - x, x - box[3]), max(box[1] - y, y - box[4]))
+            if max(outside, max(box[2] - z, z - box[5])) > TOUCH:
                 continue
             off_x, off_y, off_z = abs(x - side_x), abs(y - side_y), abs(z - side_z)
             u, v, face = x, ALMOST_ONE - y, face_z
@@ -351,16 +363,28 @@ def _interval(slope: float, start: float, low: float, high: float) -> tuple[floa
 
 
 @render_kernel
-def _is_seen(axis: int, low: int, corner: Floats) -> bool:
-    """Whether one of the two faces that an edge bounds is turned to the eye."""
-    for step in range(1, 3):
-        across = (axis + step) % 3
-        if (low >> across) & 1:
-            if corner[across] < -1:
+def _is_seen(edge: int, corner: Floats) -> bool:
+    """Whether one of the faces that an edge bounds is turned to the eye."""
+    for face in range(FACES):
+        if (EDGE_FACES[edge] >> face) & 1:
+            axis = face >> 1
+            at = corner[axis] + EDGES[edge, axis]
+            if at > 0 if face & 1 else at < 0:
                 return True
-        elif corner[across] > 0:
-            return True
     return False
+
+
+@render_kernel
+def _ends_ahead(corner: Floats, edge: Floats, camera: Floats, ends: Floats) -> bool:
+    """Write the part of an edge that is ahead of the eye, `ends` (2, 3), as `_clipped` does."""
+    view = np.empty((2, 3), np.float32)
+    for end in range(2):
+        x = corner[0] + edge[3 * end]
+        y = corner[1] + edge[3 * end + 1]
+        z = corner[2] + edge[3 * end + 2]
+        for row, axis in enumerate((FORWARD, RIGHT, UP)):
+            view[end, row] = x * camera[axis] + y * camera[axis + 1] + z * camera[axis + 2]
+    return _clipped(view, 0, 1, ends)
 
 
 @render_kernel
@@ -434,13 +458,14 @@ def _cover_line(
 
 @render_kernel
 def draw_outline(
-    corner: Floats, camera: Floats, rays: PixelRays, samples: int, share: Floats, touched: Ints,
-    image: Bytes, depth: Floats,
+    shape: int, corner: Floats, camera: Floats, rays: PixelRays, samples: int, share: Floats,
+    touched: Ints, image: Bytes, depth: Floats,
 ) -> None:  # fmt: skip
     """Draw the outline of a block.
 
     Args:
-        corner: float32 (3,), the block's lowest corner relative to the eye.
+        shape: Of the block, see `block_shapes.shape_at`.
+        corner: float32 (3,), the lowest corner of the block's cell relative to the eye.
         camera: float32 (CAMERA_SIZE,).
         rays: Rays of the drawn pixels.
         samples: See `_cover_line`.
@@ -449,13 +474,11 @@ def draw_outline(
         image: uint8 (h * w * 3,), drawn into.
         depth: float32 (h * w,), planar depth of the picture.
     """
-    view, ends = np.empty((8, 3), np.float32), np.empty((2, 3), np.float32)
-    _project_corners(corner, camera, view)
+    ends = np.empty((2, 3), np.float32)
     unit = camera[STEP_Y] * float32(len(rays.rows_before) - 1) / float32(WINDOW_HEIGHT)
     count = 0
-    for number in range(12):
-        axis, one, other = _edge(number)
-        if _is_seen(axis, one, corner) and _clipped(view, one, other, ends):
+    for edge in range(EDGE_FIRST[shape], EDGE_FIRST[shape + 1]):
+        if _is_seen(edge, corner) and _ends_ahead(corner, EDGES[edge], camera, ends):
             count = _cover_line(ends, unit, camera, rays, samples, share, touched, count, depth)
     for number in range(count):
         p = uint32(touched[number])

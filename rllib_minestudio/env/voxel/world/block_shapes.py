@@ -21,14 +21,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import int64
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.data import read_csv
-from rllib_minestudio.env.voxel.kernels import kernel
+from rllib_minestudio.env.voxel.kernels import kernel, shared_with_kernels
 from rllib_minestudio.env.voxel.world.block_states import (
     FAMILY_OF,
     KIND_MASK,
@@ -41,7 +42,7 @@ from rllib_minestudio.env.voxel.world.block_states import (
     kind_of,
     states_of,
 )
-from rllib_minestudio.env.voxel.world.blocks import BLOCKS, LARGEST_KIND, Shape
+from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, BLOCKS, LARGEST_KIND, Shape
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT, block_index
 
 Box = tuple[float, float, float, float, float, float]
@@ -160,7 +161,7 @@ def _variants(kind: int, family: Family) -> Iterator[dict[str, str]]:
 
 def _shape(kind: int, parts: tuple[_Part, ...], properties: Mapping[str, str]) -> BlockShape:
     if not parts:
-        boxes = (_CUBE,) if BLOCKS[kind].shape in (Shape.CUBE, Shape.STAND_IN) else ()
+        boxes = (_CUBE,) if BLOCKS[kind].shape in (Shape.CUBE, Shape.OTHER) else ()
         return BlockShape(boxes, boxes, boxes)
     return BlockShape(
         *(
@@ -189,20 +190,20 @@ class _Table(NamedTuple):
 
 def _build() -> _Table:
     numbers: dict[BlockShape, int] = {}
-    known: dict[tuple[int, ...], int] = {}
+    known: dict[Any, int] = {}
     of_variant: list[int] = []
     first, states = np.zeros((2, LARGEST_KIND + 1), np.int32)
     states[:] = 1
     for kind, family in enumerate(FAMILY_OF):
         parts = _parts_of(kind)
-        found = tuple(
-            numbers.setdefault(_shape(kind, parts, properties), len(numbers))
-            for properties in _variants(kind, family)
-        )
-        if found not in known:  # all stairs share theirs
-            known[found] = len(of_variant)
-            of_variant += found
-        first[kind], states[kind] = known[found], family.size
+        alike = parts, family, BLOCKS[kind].shape  # all stairs share theirs
+        if alike not in known:
+            known[alike] = len(of_variant)
+            of_variant += (
+                numbers.setdefault(_shape(kind, parts, properties), len(numbers))
+                for properties in _variants(kind, family)
+            )
+        first[kind], states[kind] = known[alike], family.size
     return _Table(tuple(numbers), first, states, np.array(of_variant, np.int32))
 
 
@@ -227,6 +228,95 @@ MODEL_FIRST = _flat(shape.model for shape in SHAPES)[0]
 """Where the boxes of each shape's model begin, int32 [shapes + 1]."""
 MODEL_BOXES = _flat(shape.model for shape in SHAPES)[1].astype(np.float32)
 """Boxes of models, float32 [n, 6]."""
+OUTLINE_BOUNDS = np.array(
+    [
+        [*np.min(boxes, 0)[:3], *np.max(boxes, 0)[3:]] if (boxes := shape.outline) else [0.0] * 6
+        for shape in SHAPES
+    ]
+)
+"""The least box around each outline, float64 [shapes, 6]."""
+
+
+# ------------------------------------------------------------------------- the edges of outlines
+# Boxes that touch make one body: an edge between two of their faces that lie in one plane, or
+# inside another box, is none.
+
+
+class _Edge(NamedTuple):
+    """An edge: its ends, and a bit for each side (`EAST` to `NORTH`) whose face it bounds."""
+
+    ends: Box
+    faces: int
+
+
+def _filled(boxes: tuple[Box, ...], planes: list[list[float]]) -> NDArray[np.bool_]:
+    """Which cells between the planes through all faces are in a box, with empty ones around."""
+    cells = np.zeros([len(along) + 1 for along in planes], np.bool_)
+    for box in boxes:
+        spans = [
+            slice(along.index(box[axis]) + 1, along.index(box[axis + 3]) + 1)
+            for axis, along in enumerate(planes)
+        ]
+        cells[tuple(spans)] = True
+    return cells
+
+
+@cache
+def _faces_at(around: tuple[bool, bool, bool, bool], one: int, two: int) -> int:
+    """The faces that meet at an edge, given the four cells around it; 0 if it is flat.
+
+    The cells are those before and behind along axis `two`, first before, then behind along `one`.
+    """
+    a, b, c, d = around
+    if sum(around) == 2 and a != d:
+        return 0
+    high_one, low_one = (a and not c) or (b and not d), (c and not a) or (d and not b)
+    high_two, low_two = (a and not b) or (c and not d), (b and not a) or (d and not c)
+    return (high_one << 2 * one | low_one << 2 * one + 1) | (
+        high_two << 2 * two | low_two << 2 * two + 1
+    )
+
+
+@cache
+def _edges(boxes: tuple[Box, ...]) -> tuple[_Edge, ...]:
+    """Return the edges of the body that boxes make, each as long as it goes."""
+    planes = [sorted({box[axis + end] for box in boxes for end in (0, 3)}) for axis in range(3)]
+    cells = _filled(boxes, planes)
+    found: list[_Edge] = []
+    for axis in range(3):
+        one, two = (axis + 1) % 3, (axis + 2) % 3
+        along = np.moveaxis(cells, (axis, one, two), (0, 1, 2))[1:].tolist()
+        for i, j in itertools.product(range(len(planes[one])), range(len(planes[two]))):
+            bounded = [
+                _faces_at((*part[i][j : j + 2], *part[i + 1][j : j + 2]), one, two)
+                for part in along
+            ]
+            runs = itertools.groupby(range(len(bounded)), key=bounded.__getitem__)
+            for faces, run in runs:
+                parts = list(run)
+                if faces:
+                    low, high = [0.0] * 3, [0.0] * 3
+                    low[one] = high[one] = planes[one][i]
+                    low[two] = high[two] = planes[two][j]
+                    low[axis], high[axis] = planes[axis][parts[0]], planes[axis][parts[-1] + 1]
+                    ends = (low[0], low[1], low[2], high[0], high[1], high[2])
+                    found.append(_Edge(ends, faces))
+    return tuple(found)
+
+
+def _edges_of(shape: BlockShape) -> list[_Edge]:
+    """The edges of a shape's outline; where it is not what is drawn, all are seen from anywhere."""
+    hides = shape.outline == shape.model
+    return [_Edge(ends, faces if hides else 63) for ends, faces in _edges(shape.outline)]
+
+
+_EDGES = [_edges_of(shape) for shape in SHAPES]
+EDGE_FIRST = np.cumsum([0, *map(len, _EDGES)], dtype=np.int32)
+"""Where the edges of each shape's outline begin, int32 [shapes + 1]."""
+EDGES = np.array([edge.ends for edges in _EDGES for edge in edges], np.float32)
+"""Their ends in the cell, float32 [n, 6]."""
+EDGE_FACES = np.array([edge.faces for edges in _EDGES for edge in edges], np.uint8)
+"""A bit for each side (`EAST` to `NORTH`) whose face an edge bounds, uint8 [n]."""
 
 
 # ---------------------------------------------------------------- facts that follow from the shapes
@@ -246,6 +336,7 @@ _IS_CUBE = _column(MODEL, (_CUBE,))
 _STOPS_ALL = _column(BODY, (_CUBE,))
 _STOPS_NOTHING = _column(BODY, ())
 _HAS_NO_OUTLINE = _column(OUTLINE, ())
+_FILLS_OUTLINE = _column(OUTLINE, (_CUBE,))
 _RISES = column_of(lambda block: any(box[4] > 1 for box in SHAPES[default_shape(block)].body))
 
 
@@ -265,12 +356,23 @@ def _covered(shape: BlockShape, side: int) -> NDArray[np.bool_]:
     return np.logical_or.reduce([_covers(box, side) for box in (shape.body or ((0,) * 6,))])
 
 
-def _full_sides(shape: BlockShape) -> int:
-    return sum(bool(_covered(shape, side).all()) << side for side in range(6))
+_BEARS_BY_OUTLINE = {
+    SHAPES[default_shape(block)]
+    for name in ("snow", "soul_sand")
+    for block in states_of(BLOCK_ID[name])
+}
+"""Shapes whose body is lower than what others can stand on."""
 
 
-FULL_SIDES = np.array([_full_sides(shape) for shape in SHAPES], np.uint8)
-"""By shape, a bit for each side (`EAST` to `NORTH`) that its body covers wholly."""
+def _sides(shape: BlockShape, part: slice) -> int:
+    """A bit for each side of which a shape covers a part, along both axes, wholly."""
+    if shape in _BEARS_BY_OUTLINE:
+        shape = shape._replace(body=shape.outline)
+    return sum(bool(_covered(shape, side)[part, part].all()) << side for side in range(6))
+
+
+_FULL_SIDES = np.array([_sides(shape, slice(None)) for shape in SHAPES], np.uint8)
+_MIDDLES = np.array([_sides(shape, slice(7, 9)) for shape in SHAPES], np.uint8)
 
 
 def _covers_below(shape: BlockShape) -> int:
@@ -314,31 +416,37 @@ _CHORUS_ENDS[: len(BLOCKS)] = [block.name in ("chorus_plant", "chorus_flower") f
 _END_STONE = next(kind for kind, block in enumerate(BLOCKS) if block.name == "end_stone")
 
 
-@kernel(inline="always")
+@shared_with_kernels
 def is_cube(block: int) -> bool:
     """Whether a block is drawn as a full cube, which may be see-through."""
     return holds(_IS_CUBE, block)
 
 
-@kernel(inline="always")
+@shared_with_kernels
 def stops_all(block: int) -> bool:
     """Whether a block's body is its whole cell."""
     return holds(_STOPS_ALL, block)
 
 
-@kernel(inline="always")
+@shared_with_kernels
 def stops_nothing(block: int) -> bool:
     """Whether bodies pass a block, whatever is around it."""
     return holds(_STOPS_NOTHING, block)
 
 
-@kernel(inline="always")
+@shared_with_kernels
 def has_outline(block: int) -> bool:
     """Whether the crosshair can aim at a block."""
     return not holds(_HAS_NO_OUTLINE, block)
 
 
-@kernel(inline="always")
+@shared_with_kernels
+def fills_outline(block: int) -> bool:
+    """Whether a block's outline is its whole cell."""
+    return holds(_FILLS_OUTLINE, block)
+
+
+@shared_with_kernels
 def rises(block: int) -> bool:
     """Whether a block's body reaches into the cell above it, as those of fences do."""
     return holds(_RISES, block)
@@ -374,16 +482,22 @@ def _beside(blocks: Blocks, x: int, y: int, z: int, side: int) -> int:
     return _block_at(blocks, x + _STEP_X[side], y + _STEP_Y[side], z + _STEP_Z[side])
 
 
-@kernel()
+@shared_with_kernels
 def _plain_shape(block: int) -> int:
     """The shape of a block that has nothing around it."""
-    return int64(_OF_VARIANT[_FIRST[block & KIND_MASK] + (block >> STATE_SHIFT)])
+    return int(_OF_VARIANT[_FIRST[block & KIND_MASK] + (block >> STATE_SHIFT)])
 
 
-@kernel()
+@shared_with_kernels
 def has_full_side(block: int, side: int) -> bool:
-    """Whether a block's body covers one of its sides wholly."""
-    return (FULL_SIDES[_plain_shape(block)] >> side) & 1 != 0
+    """Whether a block covers one of its sides wholly, so that others can stand or hang there."""
+    return (_FULL_SIDES[_plain_shape(block)] >> side) & 1 != 0
+
+
+@shared_with_kernels
+def has_middle(block: int, side: int) -> bool:
+    """Whether a block covers the middle of one of its sides."""
+    return (_MIDDLES[_plain_shape(block)] >> side) & 1 != 0
 
 
 @kernel()
@@ -453,7 +567,9 @@ def _wall(blocks: Blocks, x: int, y: int, z: int) -> int:
     while top + 1 < HEIGHT and _LINKS[_block_at(blocks, x, top + 1, z) & KIND_MASK] == WALL:
         top += 1
     above = _block_at(blocks, x, top + 1, z)
-    covered, has_post = _cover_by(blocks, x, top + 1, z), bool(_POSTED[above & KIND_MASK])
+    covered, has_post = _cover_by(blocks, x, top + 1, z), False
+    if _POSTED[above & KIND_MASK]:
+        covered |= 1 << UP
     number = 0
     for layer in range(top, y - 1, -1):
         number = _cover_of_wall(blocks, x, layer, z, covered, has_post)

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.data import read_csv
 from rllib_minestudio.env.voxel.kernels import shared_with_kernels
-from rllib_minestudio.env.voxel.world.blocks import BLOCKS, LARGEST_KIND, Block, Shape
+from rllib_minestudio.env.voxel.world.blocks import BLOCKS, LARGEST_KIND, SCREENS, Block, Shape
 
 STATE_SHIFT = 10
 KIND_MASK = LARGEST_KIND
@@ -296,3 +296,15 @@ def bears(block: int) -> bool:
 def is_replaceable(block: int) -> bool:
     """Whether another block may be put in a block's place, as in that of air."""
     return holds(_IS_REPLACEABLE, block)
+
+
+ACTS_WHEN_USED = np.array(
+    [
+        block.name in SCREENS
+        or family.name == "lever"
+        or (family.name in ("door", "trapdoor", "fence gate") and not block.name.startswith("iron"))
+        for block, family in zip(BLOCKS, FAMILY_OF, strict=True)
+    ]
+)
+"""Whether a block does something by itself when used, so that food in hand is not eaten; by kind,
+bool."""

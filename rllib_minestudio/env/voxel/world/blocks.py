@@ -1,8 +1,7 @@
 """Kinds of blocks of the embedded engine, and arrays by kind for the kernels.
 
-The facts are in `data/blocks.csv`. In the world, every block but air is an opaque full cube, which
-stands in for other shapes of Minecraft's (see `Block.shape`). A block of the world has a state as
-well, see `block_states`; the arrays here are for what is the same in all states of a kind.
+The facts are in `data/blocks.csv`. A block of the world has a state as well, see `block_states`,
+and a shape, see `block_shapes`; the arrays here are for what is the same in all states of a kind.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ LARGEST_KIND = 1023
 
 
 class Shape(Enum):
-    """The shape of a block in Minecraft; here every block is a full cube."""
+    """What shape a block has."""
 
     NONE = "none"
     """Air."""
     CUBE = "cube"
-    """A full cube in Minecraft as well."""
-    STAND_IN = "stand-in"
-    """Another shape, for which the cube stands in."""
+    """A full cube."""
+    OTHER = "other"
+    """What `block_shapes` says."""
     REFUSED = "refused"
     """A fluid, fire, portal or technical block: a cube would be wrong, so it cannot be put."""
 
@@ -50,8 +49,8 @@ class Block:
         drop: Name of the one item that mining yields; None for nothing, or where `loot` has a
             table for it.
         falls: Whether it falls when nothing is below it.
-        shape: Its shape in Minecraft.
-        see_through: Whether one can see through it in Minecraft, although it is a full cube.
+        shape: What shape it has.
+        see_through: Whether one can see through it, although it is a full cube.
     """
 
     name: str
@@ -109,7 +108,5 @@ HARDNESS = np.array([block.hardness for block in BLOCKS], np.float32)
 """Hardness by kind, float32 as in Minecraft."""
 SCREENS = ("crafting_table", "furnace", "chest")
 """Blocks that open a screen of the same name when used."""
-OPENS_SCREEN = np.array([block.name in SCREENS for block in BLOCKS])
-"""Whether using a block opens a screen, by kind, bool."""
 FALLS = np.array([block.falls for block in BLOCKS])
 """Whether a block falls when nothing is below it, by kind, bool."""

@@ -11,16 +11,22 @@ from numba import int64, uint32, uint64
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.kernels import kernel
-from rllib_minestudio.env.voxel.world.block_states import stops_bodies
+from rllib_minestudio.env.voxel.world.block_shapes import (
+    BODY_BOXES,
+    BODY_FIRST,
+    rises,
+    shape_at,
+    stops_all,
+    stops_nothing,
+)
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT, narrow_block_index
 
 GRAVITY = 0.08
 """Downward acceleration of the player and of mobs, blocks per tick squared."""
 DRAG = 0.98
 """Factor on vertical speed in a tick, after gravity."""
-GROUND_FRICTION = 0.6 * 0.91
-"""Factor on horizontal speed in a tick on ordinary ground (slipperiness 0.6)."""
 AIR_FRICTION = 0.91
+"""Factor on horizontal speed in a tick; on the ground, its slipperiness comes on top."""
 INPUT_SCALE = 0.98
 """Factor on the movement input of every living thing."""
 JUMP_SPEED = 0.42
@@ -49,13 +55,6 @@ FARTHEST = 29_999_999.0
 _EDGE = 1e-7
 
 
-@kernel(inline="always")
-def is_solid(blocks: NDArray[np.uint16], x: int, y: int, z: int) -> bool:
-    """Whether a block at (x, y, z) stops bodies; there is none above or below the world."""
-    inside = uint32(y) < uint32(HEIGHT)
-    return inside and stops_bodies(blocks[uint32(narrow_block_index(x, y, z))])
-
-
 @kernel()
 def random(state: NDArray[np.uint64]) -> float:
     """Draw the next number in [0, 1) of the engine's generator, xorshift64* (Vigna 2016)."""
@@ -67,55 +66,109 @@ def random(state: NDArray[np.uint64]) -> float:
     return ((bits * uint64(0x2545F4914F6CDD1D)) >> uint64(11)) * (1.0 / 9007199254740992.0)
 
 
+@kernel(inline="always")
+def _room_before_span(near: float, far: float, low: float, high: float, room: float) -> float:
+    """How far [low, high] can go along its axis until it meets [near, far]; see `_room_before`."""
+    if room > 0.0:
+        return max(0.0, min(room, near - high)) if near - high >= -_EDGE else room
+    return min(0.0, max(room, far - low)) if far - low <= _EDGE else room
+
+
 @kernel()
-def _plane_is_solid(
-    blocks: NDArray[np.uint16], axis: int, at: int, a0: int, a1: int, b0: int, b1: int
-) -> bool:
-    """Whether a plane of cells across `axis` holds a block; the other axes keep x, y, z order."""
-    for a in range(a0, a1 + 1):
-        for b in range(b0, b1 + 1):
-            if axis == 0:
-                if is_solid(blocks, at, a, b):
-                    return True
-            elif axis == 1:
-                if is_solid(blocks, a, at, b):
-                    return True
-            elif is_solid(blocks, a, b, at):
-                return True
-    return False
+def _room_before(
+    blocks: NDArray[np.uint16],
+    cell: tuple[int, int, int],
+    axis: int,
+    low: tuple[float, float, float],
+    high: tuple[float, float, float],
+    room: float,
+) -> float:
+    """How far a box can go along an axis until it meets the boxes of one cell.
+
+    Args:
+        blocks: The window's blocks.
+        cell: The cell; above and below the world there is nothing.
+        axis: 0 to 2.
+        low: Lowest corner of the box that moves.
+        high: Highest corner.
+        room: The motion that is left by now; its sign is its direction.
+
+    Returns:
+        `room`, or what is left of it; 0 if the boxes touch.
+    """
+    shape = shape_at(blocks, cell[0], cell[1], cell[2])
+    one, two = (axis + 1) % 3, (axis + 2) % 3
+    for row in range(BODY_FIRST[shape], BODY_FIRST[shape + 1]):
+        box = BODY_BOXES[row]
+        if (
+            cell[one] + box[one] >= high[one] - _EDGE
+            or cell[one] + box[one + 3] <= low[one] + _EDGE
+            or cell[two] + box[two] >= high[two] - _EDGE
+            or cell[two] + box[two + 3] <= low[two] + _EDGE
+        ):
+            continue
+        near, far = cell[axis] + box[axis], cell[axis] + box[axis + 3]
+        room = _room_before_span(near, far, low[axis], high[axis], room)
+    return room
+
+
+@kernel()
+def _clip_in_plane(
+    blocks: NDArray[np.uint16],
+    axis: int,
+    at: int,
+    low: tuple[float, float, float],
+    high: tuple[float, float, float],
+    room: float,
+) -> float:
+    """As `_room_before`, for all cells of a plane across the axis that the box may meet."""
+    one, two = (axis + 1) % 3, (axis + 2) % 3
+    # The bodies of fences and walls rise into the cell above their own.
+    below_one, below_two = 1 if one == 1 else 0, 1 if two == 1 else 0
+    first_one = int64(np.floor(low[one] + _EDGE)) - below_one
+    first_two = int64(np.floor(low[two] + _EDGE)) - below_two
+    for i in range(first_one, int64(np.floor(high[one] - _EDGE)) + 1):
+        for j in range(first_two, int64(np.floor(high[two] - _EDGE)) + 1):
+            x = at if axis == 0 else (j if axis == 1 else i)
+            y = at if axis == 1 else (i if axis == 0 else j)
+            z = at if axis == 2 else (j if axis == 0 else i)
+            if uint32(y) >= uint32(HEIGHT):
+                continue
+            block = blocks[uint32(narrow_block_index(x, y, z))]
+            is_below = (below_one and i == first_one) or (below_two and j == first_two)
+            if stops_nothing(block) or (is_below and not rises(block)):
+                continue
+            if stops_all(block):
+                room = _room_before_span(at, at + 1, low[axis], high[axis], room)
+            else:
+                room = _room_before(blocks, (x, y, z), axis, low, high, room)
+    return room
 
 
 @kernel()
 def _clip_axis(
     blocks: NDArray[np.uint16],
     axis: int,
-    low: float,
-    high: float,
+    low: tuple[float, float, float],
+    high: tuple[float, float, float],
     distance: float,
-    a_low: float,
-    a_high: float,
-    b_low: float,
-    b_high: float,
 ) -> float:
-    """How far a box can go along one axis, at most `distance` (signed).
-
-    `low` and `high` are its extent on that axis; a and b are the other two axes in x, y, z order.
-    """
-    a0 = int64(np.floor(a_low + _EDGE))
-    a1 = int64(np.floor(a_high - _EDGE))
-    b0 = int64(np.floor(b_low + _EDGE))
-    b1 = int64(np.floor(b_high - _EDGE))
+    """How far a box from `low` to `high` can go along one axis, at most `distance` (signed)."""
+    room = distance
     if distance > 0.0:
-        last = int64(np.floor(high + distance))
-        for at in range(int64(np.floor(high - _EDGE)) + 1, last + 1):
-            if _plane_is_solid(blocks, axis, at, a0, a1, b0, b1):
-                return max(0.0, min(distance, at - high))
+        last = int64(np.floor(high[axis] + distance))
+        for at in range(int64(np.floor(high[axis] - _EDGE)), last + 1):
+            if at - high[axis] > room:
+                break
+            room = _clip_in_plane(blocks, axis, at, low, high, room)
     elif distance < 0.0:
-        last = int64(np.floor(low + distance))
-        for at in range(int64(np.floor(low + _EDGE)) - 1, last - 1, -1):
-            if _plane_is_solid(blocks, axis, at, a0, a1, b0, b1):
-                return min(0.0, max(distance, at + 1 - low))
-    return distance
+        rise = 0.5 if axis == 1 else 0.0
+        last = int64(np.floor(low[axis] + distance - rise))
+        for at in range(int64(np.floor(low[axis] + _EDGE)), last - 1, -1):
+            if at + 1.0 + rise - low[axis] < room:
+                break
+            room = _clip_in_plane(blocks, axis, at, low, high, room)
+    return room
 
 
 @kernel()
@@ -148,16 +201,16 @@ def clip_motion(
     Returns:
         The possible motion (dx, dy, dz).
     """
-    dy = _clip_axis(blocks, 1, y, y + height, dy, x - half, x + half, z - half, z + half)
+    dy = _clip_axis(blocks, 1, (x - half, y, z - half), (x + half, y + height, z + half), dy)
     y += dy
     z_first = abs(dx) < abs(dz)
     if z_first:
-        dz = _clip_axis(blocks, 2, z - half, z + half, dz, x - half, x + half, y, y + height)
+        dz = _clip_axis(blocks, 2, (x - half, y, z - half), (x + half, y + height, z + half), dz)
         z += dz
-    dx = _clip_axis(blocks, 0, x - half, x + half, dx, y, y + height, z - half, z + half)
+    dx = _clip_axis(blocks, 0, (x - half, y, z - half), (x + half, y + height, z + half), dx)
     x += dx
     if not z_first:
-        dz = _clip_axis(blocks, 2, z - half, z + half, dz, x - half, x + half, y, y + height)
+        dz = _clip_axis(blocks, 2, (x - half, y, z - half), (x + half, y + height, z + half), dz)
     return dx, dy, dz
 
 
@@ -183,7 +236,7 @@ def _step_up(
     over_x, rise, over_z = clip_motion(blocks, x, y, z, half, height, dx, step, dz)
     low_x, high_x = x - half + min(dx, 0.0), x + half + max(dx, 0.0)
     low_z, high_z = z - half + min(dz, 0.0), z + half + max(dz, 0.0)
-    room = _clip_axis(blocks, 1, y, y + height, step, low_x, high_x, low_z, high_z)
+    room = _clip_axis(blocks, 1, (low_x, y, low_z), (high_x, y + height, high_z), step)
     if room < step:
         under_x, _, under_z = clip_motion(blocks, x, y + room, z, half, height, dx, 0.0, dz)
         if under_x * under_x + under_z * under_z > over_x * over_x + over_z * over_z:
@@ -198,21 +251,39 @@ def _step_up(
 def is_free(
     blocks: NDArray[np.uint16], x: float, y: float, z: float, half: float, height: float
 ) -> bool:
-    """Whether a box with its feet at (x, y, z) touches no block."""
-    y0 = int64(np.floor(y + _EDGE))
-    y1 = int64(np.floor(y + height - _EDGE))
-    for j in range(y0, y1 + 1):
-        if _plane_is_solid(
-            blocks,
-            1,
-            j,
-            int64(np.floor(x - half + _EDGE)),
-            int64(np.floor(x + half - _EDGE)),
-            int64(np.floor(z - half + _EDGE)),
-            int64(np.floor(z + half - _EDGE)),
-        ):
-            return False
+    """Whether a box with its feet at (x, y, z) touches the body of no block."""
+    low, high = (x - half, y, z - half), (x + half, y + height, z + half)
+    first_y = int64(np.floor(y + _EDGE))
+    for j in range(first_y - 1, int64(np.floor(y + height - _EDGE)) + 1):
+        if uint32(j) >= uint32(HEIGHT):
+            continue
+        for i in range(int64(np.floor(low[0] + _EDGE)), int64(np.floor(high[0] - _EDGE)) + 1):
+            for k in range(int64(np.floor(low[2] + _EDGE)), int64(np.floor(high[2] - _EDGE)) + 1):
+                block = blocks[uint32(narrow_block_index(i, j, k))]
+                if stops_nothing(block) or (j < first_y and not rises(block)):
+                    continue
+                if _meets(blocks, (i, j, k), low, high):
+                    return False
     return True
+
+
+@kernel()
+def _meets(
+    blocks: NDArray[np.uint16],
+    cell: tuple[int, int, int],
+    low: tuple[float, float, float],
+    high: tuple[float, float, float],
+) -> bool:
+    """Whether a box overlaps the body of the block in a cell."""
+    shape = shape_at(blocks, cell[0], cell[1], cell[2])
+    for row in range(BODY_FIRST[shape], BODY_FIRST[shape + 1]):
+        box, overlaps = BODY_BOXES[row], True
+        for axis in range(3):
+            overlaps &= cell[axis] + box[axis] < high[axis] - _EDGE
+            overlaps &= cell[axis] + box[axis + 3] > low[axis] + _EDGE
+        if overlaps:
+            return True
+    return False
 
 
 @kernel()
@@ -278,21 +349,32 @@ def settle(body: np.void) -> None:
 
 
 @kernel()
-def apply_gravity_and_drag(body: np.void, was_on_ground: bool) -> None:
-    """End a tick of motion of the player or a mob: gravity, then drag and friction."""
+def apply_gravity_and_drag(body: np.void, slipperiness: float) -> None:
+    """End a tick of motion of the player or a mob: gravity, then drag and friction.
+
+    Args:
+        body: A record with `velocity`.
+        slipperiness: Of the ground that the tick began on, 1 in the air.
+    """
     velocity = body.velocity
     velocity[1] = (velocity[1] - GRAVITY) * DRAG
-    friction = GROUND_FRICTION if was_on_ground else AIR_FRICTION
+    friction = slipperiness * AIR_FRICTION
     velocity[0] *= friction
     velocity[2] *= friction
 
 
 @kernel()
-def fall(body: np.void, moved_y: float) -> float:
-    """Count a tick's vertical motion as falling; return the damage of a landing, else 0."""
+def fall(body: np.void, moved_y: float, softness: float) -> float:
+    """Count a tick's vertical motion as falling; return the damage of a landing, else 0.
+
+    Args:
+        body: A record with `on_ground` and `fall_distance`.
+        moved_y: The motion.
+        softness: Factor on the damage, of what the body may have landed on.
+    """
     damage = 0.0
     if body.on_ground:
-        damage = max(0.0, np.ceil(body.fall_distance - SAFE_FALL))
+        damage = max(0.0, np.ceil((body.fall_distance - SAFE_FALL) * softness))
         body.fall_distance = 0.0
     elif moved_y < 0.0:
         body.fall_distance -= moved_y

@@ -7,7 +7,8 @@ from rllib_minestudio.env.voxel.entities.records import MOB_KIND_ID
 from rllib_minestudio.env.voxel.game.use_and_drop import USES, Outcome, Stage, Use, Uses
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
 from rllib_minestudio.env.voxel.player.player import USE_DELAY
-from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, OPENS_SCREEN
+from rllib_minestudio.env.voxel.world.block_states import ACTS_WHEN_USED
+from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
 from tests.env.voxel.arena import FLOOR, arena, state
 
 SHEARS, STONE = ITEM_ID["shears"], BLOCK_ID["stone"]
@@ -93,7 +94,7 @@ def test_a_block_that_cannot_be_placed_swings_no_arm_but_delays_the_next_use(sta
 
 def test_blocks_with_a_use_of_their_own_keep_food_from_being_eaten():
     by_themselves = {block for row in USES.rows if row.stage is Stage.BLOCK for block in row.of}
-    assert by_themselves == set(np.flatnonzero(OPENS_SCREEN).tolist())
+    assert by_themselves == set(np.flatnonzero(ACTS_WHEN_USED).tolist())
 
 
 def test_every_row_has_a_sentence():

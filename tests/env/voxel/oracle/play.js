@@ -1,7 +1,7 @@
 // Plays scenarios in prismarine-physics, an independent simulation of the player's motion, driven
 // by the keys as Java's client is: `node play.js < scenarios.json > traces.json`.
 //
-// In:  [{boxes: [[x0, y0, z0, x1, y1, z1, block]], start: [x, y, z], yaw, actions}], where an action
+// In:  [{boxes: [[x0, y0, z0, x1, y1, z1, block]] (block: name or name[property=value,...]), start: [x, y, z], yaw, actions}], where an action
 //      is MineStudio's: {forward: 1, sprint: 1, ..., camera: [pitch, yaw]}, missing keys not held.
 // Out: for each scenario and tick [x, y, z, sprinting, on ground].
 'use strict'
@@ -83,7 +83,30 @@ const CORRECTIONS = [
     'dy = -dy2\n', 'dy = oldVelY - dy2\n', 1],
   ['... so that the whole of the vertical motion is what led to the last box',
     'playerBB.offset(0, dy, 0)\n\n      if (oldVelXCol',
-    'playerBB.offset(0, dy, 0)\n      dy = playerBB.minY - oldBB.minY\n\n      if (oldVelXCol', 1]
+    'playerBB.offset(0, dy, 0)\n      dy = playerBB.minY - oldBB.minY\n\n      if (oldVelXCol', 1],
+  ['the ground is what lies half a block below the feet (since 1.15)',
+    'const blockUnder = world.getBlock(pos.offset(0, -1, 0))',
+    'const blockUnder = world.getBlock(pos.offset(0, -0.5000001, 0))', 1],
+  ['beds throw up who lands on them, and slime slows who walks on it',
+    `      } else {
+        vel.y = 0
+      }
+    }
+
+    // Finally`, `      } else if (/_bed$/.test(blockAtFeet?.name) && !entity.control.sneak && vel.y < 0) {
+        vel.y *= -0.66
+      } else {
+        vel.y = 0
+      }
+    }
+    const onSlime = entity.onGround && blockAtFeet?.type === slimeBlockId
+    if (onSlime && !entity.control.sneak && Math.abs(vel.y) < 0.1) {
+      const drag = 0.4 + Math.abs(vel.y) * 0.2
+      vel.x *= drag
+      vel.z *= drag
+    }
+
+    // Finally`, 1]
 ]
 
 let poseHeight = STANDING
@@ -151,8 +174,8 @@ class World {
     const key = `${x},${y},${z}`
     let block = this.blocks.get(key)
     if (!block) {
-      const kind = data.blocksByName[this.names.get(key) || 'air']
-      block = Block.fromStateId(kind.defaultState, 0)
+      const name = this.names.get(key) || 'air'
+      block = name.includes('[') ? Block.fromString(name, 0) : Block.fromStateId(data.blocksByName[name].defaultState, 0)
       block.position = new Vec3(x, y, z)
       this.blocks.set(key, block)
     }

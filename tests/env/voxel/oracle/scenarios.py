@@ -1,6 +1,7 @@
 """Courses of blocks and keys that both simulations of the player's motion play.
 
-A box is [x0, y0, z0, x1, y1, z1, block], ends included; later ones replace earlier ones.
+A box is [x0, y0, z0, x1, y1, z1, block], ends included; later ones replace earlier ones. A block in
+a state is written as in commands, with the properties that follow from its neighbours.
 """
 
 from __future__ import annotations
@@ -81,6 +82,8 @@ def named() -> list[Scenario]:
         *_trenches(),
         *_edges(),
         *_heights(),
+        *_climbs(),
+        *_surfaces(),
     ]
 
 
@@ -249,3 +252,122 @@ def _random_player(name: str, boxes: list[Box], dice: random.Random) -> Scenario
         turn = dice.uniform(-20.0, 20.0) if dice.random() < 0.3 else 0.0
         actions += held(keys, 1, turn)
     return Scenario(name, boxes, actions, yaw=dice.uniform(-180.0, 180.0))
+
+
+# ------------------------------------------------------------------------- blocks that are no cubes
+
+_ALONE = "north=false,east=false,south=false,west=false"
+_SIDES = ("north", "east", "south", "west")
+SHAPES = (
+    *(f"oak_slab[type={half},waterlogged=false]" for half in ("bottom", "top")),
+    *(
+        f"oak_stairs[facing={side},half={half},shape=straight,waterlogged=false]"
+        for side in _SIDES
+        for half in ("bottom", "top")
+    ),
+    *(f"snow[layers={layers}]" for layers in (1, 2, 4, 6, 8)),
+    *(f"chest[facing={side},type=single,waterlogged=false]" for side in _SIDES[:1]),
+    *(f"oak_fence_gate[facing={side},in_wall=false,open=false,powered=false]" for side in _SIDES),
+    "oak_fence_gate[facing=north,in_wall=false,open=true,powered=false]",
+    *(
+        f"oak_trapdoor[facing={side},half={half},open={way},powered=false,waterlogged=false]"
+        for side in _SIDES
+        for half in ("bottom", "top")
+        for way in ("false", "true")
+    ),
+    *(
+        f"oak_door[facing={side},half=lower,hinge={hinge},open={way},powered=false]"
+        for side in _SIDES
+        for hinge in ("left", "right")
+        for way in ("false", "true")
+    ),
+    *(f"anvil[facing={side}]" for side in _SIDES[:2]),
+    *(f"white_bed[facing={side},occupied=false,part=head]" for side in _SIDES),
+    *(f"hopper[enabled=true,facing={side}]" for side in ("down", *_SIDES)),
+    *(f"cake[bites={bites}]" for bites in (0, 3, 6)),
+    f"oak_fence[{_ALONE},waterlogged=false]",
+    f"glass_pane[{_ALONE},waterlogged=false]",
+    "cobblestone_wall[east=none,north=none,south=none,up=true,waterlogged=false,west=none]",
+    "lantern[hanging=false,waterlogged=false]",
+    *("white_carpet", "farmland", "grass_path", "enchanting_table", "cauldron", "composter"),
+    *("brewing_stand", "lectern[facing=north,has_book=false,powered=false]", "lily_pad"),
+    *(
+        "stonecutter[facing=north]",
+        "flower_pot",
+        "dragon_egg",
+        "daylight_detector",
+        "torch",
+        "poppy",
+    ),
+)
+"""Blocks that stand alone; all properties are given."""
+SURFACES = ("ice", "packed_ice", "blue_ice", "slime_block", "cobweb")
+
+
+def random_shapes(courses: int, players: int, seed: int) -> list[Scenario]:
+    """As `random_ones`, among blocks of all shapes and slippery, sticky and bouncy ground."""
+    dice = random.Random(seed)
+    return [
+        _random_player(f"shapes {course} {player}", boxes, dice)
+        for course, boxes in enumerate(_course_of_shapes(dice) for _ in range(courses))
+        for player in range(players)
+    ]
+
+
+def _course_of_shapes(dice: random.Random) -> list[Box]:
+    """Shapes in every other cell, so that none has an arm to another, and cubes between them."""
+    boxes: list[Box] = []
+    for x in range(-10, 11):
+        for z in range(-10, 11):
+            if (x, z) == (0, 0) or dice.random() < 0.4:
+                continue
+            if x % 2 == z % 2 == 0:
+                block = dice.choice(SHAPES)
+                boxes.append([x, FLOOR, z, x, FLOOR, z, block])
+            elif x % 2 and z % 2 and dice.random() < 0.4:
+                y = FLOOR + dice.choice((-1, -1, 0, 2))
+                boxes.append([x, y, z, x, y, z, dice.choice(("stone", *SURFACES))])
+    return boxes
+
+
+def _climbs() -> list[Scenario]:
+    """Ladders against a wall, and rows of fences, panes and walls that have arms."""
+    wall = [-9, FLOOR, 4, 9, FLOOR + 6, 4, "stone"]
+    ladder = [0, FLOOR, 3, 0, FLOOR + 6, 3, "ladder[facing=north,waterlogged=false]"]
+    made = [
+        Scenario(f"ladder {keys}, then {end}", [wall, ladder], held(keys, 70) + held(end, 40))
+        for keys in ("f", "fS", "fj", "fN")
+        for end in ("", "b", "N", "r")
+    ]
+    along = "east=true,north=false,south=false,waterlogged=false,west=true"
+    rows = {
+        "fence": f"oak_fence[{along}]",
+        "pane": f"glass_pane[{along}]",
+        "bars": f"iron_bars[{along}]",
+        "nether fence": f"nether_brick_fence[{along}]",
+        "wall": "cobblestone_wall[east=low,north=none,south=none,up=false,"
+        "waterlogged=false,west=low]",
+    }
+    for name, block in rows.items():
+        row = [-REACH, FLOOR, 3, REACH, FLOOR, 3, block]
+        made += [
+            Scenario(f"row of {name} {keys} {yaw}", [row], held(keys, 60), yaw=yaw)
+            for keys in ("f", "fjS")
+            for yaw in (0.0, 40.0)
+        ]
+    return made
+
+
+def _surfaces() -> list[Scenario]:
+    """Ground that changes the motion of those on it, and blocks that hold those in them."""
+    made = []
+    for block in SURFACES[:4]:
+        ground = [-REACH, FLOOR - 1, 2, REACH, FLOOR - 1, REACH, block]
+        made += [
+            Scenario(f"surface {block} {keys}", [ground], held(keys, 40) + held("", 40))
+            for keys in ("f", "fS", "fN", "fjS")
+        ]
+    cobwebs = [-2, FLOOR, 3, 2, FLOOR + 1, 5, "cobweb"]
+    return made + [
+        Scenario(f"surface cobweb {keys}", [cobwebs], held(keys, 100)) for keys in ("f", "fjS")
+    ]
