@@ -225,8 +225,8 @@ def seen_in_the_middle(renderer: Renderer, blocks: dict[int, str]) -> np.ndarray
 
 
 def test_stained_glass_is_blended_with_what_is_behind_by_its_opacity(renderer: Renderer) -> None:
-    wall = seen_in_the_middle(renderer, {5: "white_concrete"})
-    one = seen_in_the_middle(renderer, {3: "red_stained_glass", 5: "white_concrete"})
+    wall = seen_in_the_middle(renderer, {7: "white_concrete"})
+    one = seen_in_the_middle(renderer, {3: "red_stained_glass", 7: "white_concrete"})
     *colour, alpha = textures_of(None).picture("block/red_stained_glass")[8, 8] / 255
     expected = wall * (1 - alpha) + np.array(colour) * 255 * NORTH_SHADE * alpha
     assert 0.2 < alpha < 0.8
