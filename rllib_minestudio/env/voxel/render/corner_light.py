@@ -247,12 +247,11 @@ def count_cubes(count: int, blocks: Shorts, looks: Bytes, n: Ints) -> None:
         for f in range(count):
             at = uint32(row + f)
             n[AROUND + at] = int32(blocks[uint32(n[NEIGHBOUR + at])])
+    for row in range(0, _NEIGHBOURS * LANES, LANES):
         for f in range(count):
             at = uint32(row + f)
-            n[AROUND + at] = int32(looks[uint32(n[AROUND + at])])
-        for f in range(count):
-            at = uint32(row + f)
-            n[AROUND + at] = (n[AROUND + at] >> int32(DARKENS_BIT)) & int32(1)
+            look = int32(looks[uint32(n[AROUND + at])])
+            n[AROUND + at] = (look >> int32(DARKENS_BIT)) & int32(1)
     for f in range(count):
         at = uint32(f)
         low_1, high_1 = n[AROUND + _LOW_1 + at], n[AROUND + _HIGH_1 + at]

@@ -158,14 +158,12 @@ def _is_covered(i: int, s: Floats, n: Ints) -> bool:
 
 
 @render_kernel
-def find_fronts(
-    camera: Floats, blocks: Shorts, box: Shorts, looks: Bytes, s: Floats, n: Ints
-) -> None:
+def find_fronts(box: Shorts, s: Floats, n: Ints) -> bool:
     """Find the cell in front of each face, which is where its light comes from, and its field.
 
-    A ray that passes within `NUDGE` of an edge may enter the block behind the edge by a face that
-    another block covers. That face would show as a speck, so it is replaced by its neighbour. The
-    box field, 0 in a block, tells whether a face may be covered: the ray has just read it there.
+    Returns:
+        Whether a face may be covered by another block. The box field, 0 in a block, tells: the ray
+        has just read it there.
     """
     covered = int32(0)
     for i in range(LANES):
@@ -174,16 +172,16 @@ def find_fronts(
         n[FRONT_FIELD + i] = int32(box[uint32(n[FRONT + i])])
     for i in range(LANES):
         covered |= int32(1) if _is_covered(i, s, n) else int32(0)
-    if covered != int32(0):
-        _uncover(camera, blocks, box, looks, s, n)
-    for i in range(LANES):
-        n[FACE + i] &= int32(INSIDE - 1)
+    return covered != int32(0)
 
 
 @render_kernel
-def _uncover(camera: Floats, blocks: Shorts, box: Shorts, looks: Bytes, s: Floats, n: Ints) -> None:
-    """Replace the faces that opaque cubes cover."""
-    covered = int32(0)
+def uncover(camera: Floats, blocks: Shorts, box: Shorts, looks: Bytes, s: Floats, n: Ints) -> None:
+    """Replace the faces that opaque cubes cover.
+
+    A ray that passes within `NUDGE` of an edge may enter the block behind the edge by a face that
+    another block covers. That face would show as a speck, so it is replaced by its neighbour.
+    """
     for i in range(LANES):
         n[TEXEL + i] = int32(blocks[uint32(n[FRONT + i])])
     for i in range(LANES):
@@ -191,9 +189,6 @@ def _uncover(camera: Floats, blocks: Shorts, box: Shorts, looks: Bytes, s: Float
     for i in range(LANES):
         is_opaque = (n[TEXEL + i] & int32(SPECIAL)) == int32(0)
         n[TEXEL + i] = int32(1) if _is_covered(i, s, n) & is_opaque else int32(0)
-        covered |= n[TEXEL + i]
-    if covered == int32(0):
-        return
     for i in range(LANES):
         if n[TEXEL + i] != int32(0):
             n[FACE + i] = _other_face(camera, i, s, n)
@@ -216,7 +211,9 @@ def choose_texels(camera: Floats, faces: Ints, s: Floats, n: Ints) -> None:
     """Find the texel of each hit, and the column of the cell in front of it."""
     mip_depth = camera[MIP_DEPTH]
     for i in range(LANES):
-        n[TEXEL + i] = faces[uint32((n[BLOCK + i] << int32(FACE_BITS)) | n[FACE + i])]
+        face = n[FACE + i] & int32(INSIDE - 1)
+        n[FACE + i] = face
+        n[TEXEL + i] = faces[uint32((n[BLOCK + i] << int32(FACE_BITS)) | face)]
     for i in range(LANES):
         face, depth = n[FACE + i], s[DEPTH + i]
         axis = face >> int32(1)

@@ -43,6 +43,7 @@ from rllib_minestudio.env.voxel.render.light import (
     find_fronts,
     locate_hits,
     shade_hits,
+    uncover,
 )
 from rllib_minestudio.env.voxel.render.ray_tiles import (
     BLOCK_INDEX,
@@ -95,19 +96,12 @@ from rllib_minestudio.env.voxel.world.box_field import narrow_block_index
 
 
 @render_kernel
-def _aim_across(across: Floats, s: Floats) -> None:
-    """Write how far to the right each ray of a tile passes, given the value of each column."""
+def _aim(across: Floats, upward: Floats, tile_x: int, tile_y: int, s: Floats) -> None:
+    """Write how far to the right and how far up each ray of a tile passes."""
     for row in range(TILE):
         for column in range(TILE):
-            s[RAY_X + row * TILE + column] = across[column]
-
-
-@render_kernel
-def _aim_up(upward: Floats, s: Floats) -> None:
-    """Write how far up each ray of a tile passes, given the value of each row."""
-    for row in range(TILE):
-        for column in range(TILE):
-            s[RAY_Y + row * TILE + column] = upward[row]
+            s[RAY_X + row * TILE + column] = across[uint32(tile_x + column)]
+            s[RAY_Y + row * TILE + column] = upward[uint32(tile_y + row)]
 
 
 @render_kernel
@@ -198,8 +192,7 @@ def render_terrain(
             resume(taken, s)
         else:
             tile += 1
-            _aim_up(upward[tile_y : tile_y + TILE], s)
-            _aim_across(across[tile_x : tile_x + TILE], s)
+            _aim(across, upward, tile_x, tile_y, s)
             start_rays(camera, roof, s)
             if around_eye:
                 leap_from_eye(camera, around_eye, s)
@@ -222,9 +215,10 @@ def render_terrain(
             locate_hits(camera, s, n)
             if special:
                 show_faces(n)
-            find_fronts(camera, blocks, box, looks, s, n)
-            choose_texels(camera, faces, s, n)
             # Decided here: even a kernel that returns early counts references to its arrays.
+            if find_fronts(box, s, n):
+                uncover(camera, blocks, box, looks, s, n)
+            choose_texels(camera, faces, s, n)
             found, level = key_faces(shade, s, n), FULLY
             if found & SHADED and is_bright(bright, light, n):
                 found &= BESIDE
