@@ -26,6 +26,10 @@ LEAVES = 4
 """It is special near the eye only; farther away its holes are filled."""
 CULLED = 8
 """Between two blocks of its kind, no faces are drawn."""
+FULL_LEAVES = 12.0
+"""Distance in blocks from which leaves have no gaps."""
+LOOK_SHIFT = 24
+"""Bits below a block's look in the entries of its faces, see `with_looks`."""
 DARKENS_BIT = 4
 DARKENS = 1 << DARKENS_BIT
 """It darkens the corners of faces at it."""
@@ -84,6 +88,15 @@ def _find_looks() -> NDArray[np.uint8]:
 
 LOOKS = _find_looks()
 """The bits above for each block, uint8 (65536,); 0 for air and for what is no block."""
+
+
+def with_looks(faces: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Add each block's look to the entries of its faces, where it costs no further look-up.
+
+    Args:
+        faces: `BlockAtlas.faces`, whose textures start below `1 << LOOK_SHIFT`.
+    """
+    return faces | np.repeat(LOOKS.astype(np.int32) << LOOK_SHIFT, len(faces) // len(LOOKS))
 
 
 # ------------------------------------------------------------------- fewer boxes that look the same

@@ -21,7 +21,7 @@ import numpy as np
 from numba import float32, int32, uint32
 
 from rllib_minestudio.env.voxel.render.block_atlas import CLEAR_SHIFT, FACE_BITS, HOLE
-from rllib_minestudio.env.voxel.render.block_looks import BOXES, CULLED, LEAVES, SPECIAL, joined
+from rllib_minestudio.env.voxel.render.block_looks import BOXES, CULLED, LOOK_SHIFT, joined
 from rllib_minestudio.env.voxel.render.camera import (
     EYE_X,
     EYE_Y,
@@ -30,7 +30,6 @@ from rllib_minestudio.env.voxel.render.camera import (
     FOG_SCALE,
     FOG_START,
     MIP_DEPTH,
-    VIEW,
     Bytes,
     Floats,
     Ints,
@@ -39,7 +38,7 @@ from rllib_minestudio.env.voxel.render.camera import (
     render_kernel,
 )
 from rllib_minestudio.env.voxel.render.corner_light import TOP_LAYER
-from rllib_minestudio.env.voxel.render.light import ALMOST_ONE, is_hit, mip_level, step_out
+from rllib_minestudio.env.voxel.render.light import ALMOST_ONE, mip_level, step_out
 from rllib_minestudio.env.voxel.render.ray_tiles import (
     BEYOND,
     BLOCK,
@@ -92,8 +91,6 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
 from rllib_minestudio.env.voxel.world.block_shapes import SHAPES, Box, shape_at
 from rllib_minestudio.env.voxel.world.block_states import KIND_MASK
 
-FULL_LEAVES = 12.0
-"""Distance in blocks from which leaves have no gaps."""
 MOST_SURFACES = 12
 """Boxes that a ray enters in one cell, at most: as many as a shape may have in a row."""
 MOST_TINTS = 6
@@ -119,29 +116,6 @@ _LAST_SLOT = np.int32(SHAPES_KNOWN - 1)
 
 
 @render_kernel
-def find_special(camera: Floats, blocks: Shorts, looks: Bytes, s: Floats, n: Ints) -> int:
-    """Find the block that each ray has ended in, and its look where that is special, else 0.
-
-    Returns:
-        The bits of all these looks.
-    """
-    near = float32(FULL_LEAVES) / camera[VIEW]
-    found = int32(0)
-    for i in range(LANES):
-        n[BLOCK + i] = int32(blocks[uint32(n[BLOCK_INDEX + i])])
-    for i in range(LANES):
-        n[LOOK + i] = int32(looks[uint32(n[BLOCK + i])])
-    for i in range(LANES):
-        look = n[LOOK + i]
-        is_full = ((look & int32(LEAVES)) != int32(0)) & (s[T_NOW + i] > near * s[T_MAX + i])
-        is_special = is_hit(i, s, n) & ((look & int32(SPECIAL)) != int32(0)) & (not is_full)
-        look = look if is_special else int32(0)
-        n[LOOK + i] = look
-        found |= look
-    return found
-
-
-@render_kernel
 def meet_blocks(
     found: int, blocks: Shorts, light: Bytes, atlas: Words, faces: Ints, camera: Floats,
     column_x: int, column_z: int, s: Floats, n: Ints,
@@ -153,7 +127,7 @@ def meet_blocks(
     border, and else -1.
 
     Args:
-        found: See `find_special`.
+        found: What `light.choose_texels` has found.
         blocks: See `terrain.render_terrain`, as all others.
         light: Levels of light.
         atlas: Textures of blocks.
@@ -162,7 +136,7 @@ def meet_blocks(
         column_x: Block column of the eye.
         column_z: Block column of the eye.
         s: Float scratch.
-        n: Integer scratch, as `find_special` leaves it.
+        n: Integer scratch, as `light.choose_texels` leaves it.
     """
     for i in range(LANES):
         n[SEEN_FACE + i] = int32(NO_FACE)
@@ -347,7 +321,8 @@ def _find_words(atlas: Words, faces: Ints, camera: Floats, s: Floats, n: Ints) -
         v = z if axis == int32(1) else ALMOST_ONE - y
         size, offset = mip_level(t, mip_depth)
         row = float32(int32(v * size))
-        n[TEXEL + i] += offset + int32(row * size) + int32(u * size)
+        texture = n[TEXEL + i] & int32((1 << LOOK_SHIFT) - 1)
+        n[TEXEL + i] = texture + offset + int32(row * size) + int32(u * size)
     for i in range(LANES):
         n[TEXEL + i] = int32(atlas[uint32(n[TEXEL + i])])
 

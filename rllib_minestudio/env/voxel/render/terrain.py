@@ -78,7 +78,6 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     ZERO,
 )
 from rllib_minestudio.env.voxel.render.see_through import (
-    find_special,
     forget_shapes,
     meet_blocks,
     show_faces,
@@ -160,7 +159,7 @@ def render_terrain(
         light: uint8 (2**23,), level of sky light.
         ceiling: No block is at or above this height.
         atlas: uint32, `BlockAtlas.textures`.
-        faces: int32 (2**19,), `BlockAtlas.faces`.
+        faces: int32 (2**19,), `BlockAtlas.faces` with looks, see `block_looks.with_looks`.
         looks: uint8 (65536,), `block_looks.LOOKS`.
         camera: float32 (CAMERA_SIZE,).
         across: See `hand.PixelRays`.
@@ -201,24 +200,26 @@ def render_terrain(
             if not go_on(roof, s, n) or not leap(camera, roof, s, n):
                 break
             enter_cells(box, column_x, column_z, s, n)
-        hits = count_hits(s, n)
-        special = find_special(camera, blocks, looks, s, n) if hits > 0 else int32(0)
+        hits, special = count_hits(s, n), int32(0)
+        if hits > 0:
+            locate_hits(camera, s, n)
+            special = choose_texels(camera, blocks, faces, s, n)
         if special:
             if taken == 0:
                 begin_pixels(tile_x, tile_y, width, height, s, n)
             meet_blocks(special, blocks, light, atlas, faces, camera, column_x, column_z, s, n)
             waiting = put_aside(waiting, camera, roof, s, n)
             hits = count_hits(s, n)
+            locate_hits(camera, s, n)
+            show_faces(n)
+            choose_texels(camera, blocks, faces, s, n)
         if hits < LANES:
             show_sky(camera, s, n)
         if hits > 0:
-            locate_hits(camera, s, n)
-            if special:
-                show_faces(n)
             # Decided here: even a kernel that returns early counts references to its arrays.
             if find_fronts(box, s, n):
                 uncover(camera, blocks, box, looks, s, n)
-            choose_texels(camera, faces, s, n)
+                choose_texels(camera, blocks, faces, s, n)
             found, level = key_faces(shade, s, n), FULLY
             if found & SHADED and is_bright(bright, light, n):
                 found &= BESIDE
