@@ -34,6 +34,7 @@ from rllib_minestudio.env.voxel.render.corner_light import (
     list_faces,
     open_all,
     pack_light_map,
+    spread_both_lights,
     spread_light,
     spread_openness,
 )
@@ -147,8 +148,8 @@ def render_terrain(
     Args:
         blocks: uint16 (2**23,), the world's blocks.
         box: uint16 (2**23,), the world's box field.
-        shade: uint8 (65536,), see `sky_light.find_shade`.
-        light: uint8 (2**23,), level of sky light.
+        shade: uint8 (65536,), see `world.lighting`.
+        light: uint8 (2**23,), both levels of each cell, see `light_field`.
         ceiling: No block is at or above this height.
         atlas: uint32, `BlockAtlas.textures`.
         faces: int32 (2**19,), `BlockAtlas.faces`.
@@ -189,7 +190,7 @@ def render_terrain(
                 find_fronts(camera, box, s, n)
                 choose_texels(camera, blocks, faces, s, n)
                 # Decided here: even a kernel that returns early counts references to its arrays.
-                found, level = key_faces(shade, s, n), FULLY
+                found, level, glows = key_faces(shade, s, n), FULLY, False
                 if found & SHADED and is_bright(bright, light, n):
                     found &= BESIDE
                 if found:
@@ -197,12 +198,15 @@ def render_terrain(
                     find_neighbours(listed, n)
                     count_cubes(listed, box, n)
                     if found & SHADED:
-                        level = add_levels(listed, light, n)
+                        level, glows = add_levels(listed, light, n)
                     spread_openness(s, n)
                 elif not is_open:
                     open_all(s)
-                if level == MIXED:
-                    spread_light(s, n)
+                if glows:
+                    spread_both_lights(level, s, n)
+                    level = MIXED
+                elif level == MIXED:
+                    spread_light(0, 1, s, n)
                 elif level != level_before:
                     light_evenly(level, s, n)
                 is_open, level_before = found == 0, level
