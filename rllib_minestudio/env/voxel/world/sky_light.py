@@ -113,7 +113,8 @@ def refresh(
             if count + 2 * HEIGHT > len(cells):
                 cells = longer(cells)
             # A full side of a block counts for the cell beside it as well.
-            for y in range(max(y0 - 1, 0), min(y1 + 1, HEIGHT)):
+            low, high = max(y0 - 1, 0), min(y1 + 1, HEIGHT)
+            for y in range(low, high):
                 cells[count] = block_index(x, y, z)
                 count += 1
             if not (x0 <= x < x1 and z0 <= z < z1):
@@ -122,6 +123,7 @@ def refresh(
             before, now = int64(floor[column]), _find_floor(blocks, top, x, z)
             floor[column] = uint8(now)
             for y in range(min(before, now), max(before, now)):
-                cells[count] = block_index(x, y, z)
-                count += 1
+                if not low <= y < high:
+                    cells[count] = block_index(x, y, z)
+                    count += 1
     settle(light, blocks, floor, slots, SKY, cells, count)

@@ -251,28 +251,29 @@ def test_four_corners_of_a_floor_in_the_games_window(monkeypatch: pytest.MonkeyP
     assert np.abs(small.max(-1) - expected).max() <= 1, "the frame is the window scaled down"
 
 
-def cave_frame(monkeypatch: pytest.MonkeyPatch, *lamps: tuple[int, str]) -> np.ndarray:
-    """The floor of a closed hall, from above at night, with lamps at distances along z."""
+def floor_of_a_hall(lamp: str, monkeypatch: pytest.MonkeyPatch) -> np.ndarray:
+    """A row of pixels from the middle of a closed hall's floor outwards, where a lamp is let in."""
     stage = Stage()
     stage.fill((-12, 13), (-1, 9), (-12, 13), "stone")
     stage.fill((-10, 11), (0, 8), (-10, 11), "air")
-    for distance, lamp in lamps:
-        stage.fill((0, 1), (0, 1), (distance, distance + 1), lamp)
+    stage.fill((0, 1), (-1, 0), (0, 1), lamp)
     stage.stand(pitch=90)
     stage.player.position[1] = FLOOR + 5
-    return stage.draw(in_white(Renderer((64, 64), aspect=1.0), monkeypatch), MIDNIGHT).astype(int)
+    frame = stage.draw(in_white(Renderer((65, 65), aspect=1.0), monkeypatch), MIDNIGHT)
+    return frame[32, 32:].astype(int)
 
 
-def test_a_lamp_in_a_cave_shines_warmly_and_fades(monkeypatch: pytest.MonkeyPatch) -> None:
-    dark = cave_frame(monkeypatch)
-    np.testing.assert_array_equal(dark[10:54, 10:54], 56)  # the reference's darkest level
-    # Magma's light is of level 3, that of a soul lantern 10.
-    faint = cave_frame(monkeypatch, (0, "magma_block"))
-    row = faint[32, 36:]
-    assert (np.diff(row[:, 0]) <= 0).all() and row[0, 0] > 100 and row[-1, 0] == 56
-    assert row[0, 0] > row[0, 1] > row[0, 2] > 56, "red before green before blue"
-    bright = cave_frame(monkeypatch, (0, "soul_lantern"))
-    assert (bright >= faint).all() and bright[32, 36:].min() > 120
+def test_lamps_in_the_dark_shine_warmly_and_fade(monkeypatch: pytest.MonkeyPatch) -> None:
+    dark = floor_of_a_hall("stone", monkeypatch)
+    np.testing.assert_array_equal(dark, 56)  # the reference's darkest level
+    # Magma is of level 3, so there is 2 above it, 1 beside that, and on average halfway between.
+    faint = floor_of_a_hall("magma_block", monkeypatch)
+    assert faint[0].tolist() == pytest.approx(
+        [(94 + 131) / 2, (81 + 107) / 2, (72 + 88) / 2], abs=2
+    )
+    assert (np.diff(faint, axis=0) <= 0).all() and (faint[-4:] == 56).all()
+    bright = floor_of_a_hall("glowstone", monkeypatch)
+    assert (bright[:12] == 255).all() and bright[-1, 0] > 200 and (bright >= faint).all()
 
 
 def test_occlusion_does_not_end_with_distance(monkeypatch: pytest.MonkeyPatch) -> None:
