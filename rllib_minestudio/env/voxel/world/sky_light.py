@@ -30,7 +30,7 @@ from rllib_minestudio.env.voxel.world.light_field import (
     settle,
     spread,
 )
-from rllib_minestudio.env.voxel.world.optics import DOWN, UP, closes, dims_sky
+from rllib_minestudio.env.voxel.world.optics import DOWN, UP, closes, dims_sky, is_opaque
 
 
 @kernel()
@@ -79,6 +79,8 @@ def enter_chunk(
                 queue = longer(queue)
             for y in range(low, int64(floor[column_index(x, z)])):
                 index = block_index(x, y, z)
+                if is_opaque(optics_at(blocks, index)):
+                    continue
                 level = due(light, blocks, floor, slots, SKY, index)
                 if level > level_of(light, index, SKY):
                     set_level(light, index, SKY, level)
