@@ -35,7 +35,6 @@ from numba import float32, int32, uint32
 
 from rllib_minestudio.env.voxel.render.camera import (
     LEVELS,
-    LIGHT,
     Bytes,
     Floats,
     Ints,
@@ -79,8 +78,9 @@ TOP_LAYER = np.int32(HEIGHT - 1)
 
 # What `key_faces` finds in a tile.
 BESIDE, SHADED = np.int32(1), np.int32(2)
-# Levels of light of a whole tile, in quarters: the full light, and different levels.
-FULLY, MIXED = np.int32(4 * (LEVELS - 1)), np.int32(-1)
+# Levels of light of a whole tile, in quarters: the full light of the sky, so much of any that it is
+# white, and different levels.
+FULLY, WHITE, MIXED = np.int32(4 * (LEVELS - 1)), np.int32(4 * LEVELS), np.int32(-1)
 
 # The place of x, z and y in a block's index, and one step along each.
 _X, _Z, _Y = np.int32((WINDOW - 1) << 15), np.int32((WINDOW - 1) << 7), np.int32(HEIGHT - 1)
@@ -96,7 +96,7 @@ _FOUR_1, _FOUR_2, _FOUR_3, _FOUR_4 = (NEIGHBOUR + row * LANES for row in range(4
 # of block light, the first eight bits are 0.
 _CUBES, _LEVELS = np.int32(3), np.int32(63)
 _CORNER_BITS = (8, 14, 20, 26)
-_WHITE = np.int32(0xFFFFFF)
+_WHITE_WORD = np.int32(0xFFFFFF)
 _SKY = np.int32(LEVELS - 1)  # the bits of a cell's byte that hold the level of the sky's light
 _ALL_FULL = np.uint32(sum(4 * (LEVELS - 1) << bits for bits in _CORNER_BITS)).view(np.int32)
 
@@ -142,44 +142,45 @@ def key_faces(shade: Bytes, s: Floats, n: Ints) -> int:
 
 
 @render_kernel
-def pack_light_map(camera: Floats, n: Ints) -> int:
-    """Write the light of each pair of levels as a word, `r | g << 8 | b << 16`, 8 bits a channel.
+def lowest_white(step: int, n: Ints) -> int:
+    """The level of one light from which up all is white, whatever there is of the other.
+
+    Args:
+        step: Places in the light map from one of its levels to the next.
+        n: Integer scratch, with the light map in `LIGHT_MAP`.
 
     Returns:
-        The lowest level of the sky's light from which up all is white, whatever light of blocks
-        there is; the highest level if none is white.
+        That level; the highest one if none is white.
     """
-    for byte in range(LEVELS * LEVELS):
-        at, word = LIGHT + 3 * byte, int32(0)
-        for channel in range(3):
-            share = int32(camera[at + channel] * float32(255) + float32(0.5))
-            word |= int32(share << int32(8 * channel))
-        n[LIGHT_MAP + byte] = word
-    bright = LEVELS - 1
-    while bright > 0 and n[LIGHT_MAP + bright - 1] == _WHITE:
-        bright -= 1
-    return bright
+    level = LEVELS - 1
+    while level > 0 and n[LIGHT_MAP + step * (level - 1)] == _WHITE_WORD:
+        level -= 1
+    return level
 
 
 @render_kernel
-def is_bright(bright: int, light: Bytes, n: Ints) -> bool:
-    """Whether all corners of a tile's faces are as bright as under the open sky.
+def is_bright(white_sky: int, white_glow: int, light: Bytes, n: Ints) -> bool:
+    """Whether all corners of a tile's faces are white, as under the open sky by day.
 
     A corner's level is at most one below that of the front cell: of the cells that count, two are
     beside it, and the third is two steps away. (A slab or stairs between these cells may make more
     of a difference, which is ignored.) If not, the tile's `KEY` becomes that of all faces.
 
     Args:
-        bright: See `pack_light_map`.
+        white_sky: See `lowest_white`, for the sky's light.
+        white_glow: The same for block light.
         light: uint8 (2**23,), both levels of each cell.
         n: Integer scratch, as `key_faces` leaves it.
     """
-    darkest = int32(LEVELS - 1)
+    darkest = int32(LEVELS)
     for i in range(LANES):
-        n[LEVEL + i] = int32(light[uint32(n[FRONT + i])]) & _SKY
+        n[LEVEL + i] = int32(light[uint32(n[FRONT + i])])
     for i in range(LANES):
-        darkest = min(darkest, n[LEVEL + i] if n[FACE_KEY + i] != int32(0) else darkest)
-    if darkest > int32(bright):
+        of_sky = (n[LEVEL + i] & _SKY) - int32(white_sky)
+        of_blocks = (n[LEVEL + i] >> int32(4)) - int32(white_glow)
+        above = max(of_sky, of_blocks)
+        darkest = min(darkest, above if n[FACE_KEY + i] != int32(0) else darkest)
+    if darkest > int32(0):
         return True
     for i in range(LANES):
         n[KEY + i] = n[FACE_KEY + i]
@@ -459,12 +460,14 @@ def open_all(s: Floats) -> None:
 
 @render_kernel
 def light_evenly(quarters: int, s: Floats, n: Ints) -> None:
-    """Light all faces alike, by a level of the sky's light given in quarters."""
+    """Light all faces alike, by a level of the sky's light given in quarters, or `WHITE`."""
     below = min(quarters >> 2, LEVELS - 2)
     low, high = n[LIGHT_MAP + below], n[LIGHT_MAP + below + 1]
     share = float32(quarters - 4 * below) * float32(0.25)
     r = _channel(low, high, int32(0), share)
     g = _channel(low, high, int32(8), share)
     b = _channel(low, high, int32(16), share)
+    if quarters == WHITE:
+        r, g, b = ONE, ONE, ONE
     for i in range(LANES):
         s[LIGHT_R + i], s[LIGHT_G + i], s[LIGHT_B + i] = r, g, b

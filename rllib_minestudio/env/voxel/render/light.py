@@ -52,6 +52,7 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     LANES,
     LIGHT_B,
     LIGHT_G,
+    LIGHT_MAP,
     LIGHT_R,
     ONE,
     OPENNESS,
@@ -292,6 +293,11 @@ def _towards(
     return colours + (goal - colours) * share
 
 
-def apply_light(camera: Camera, sun_angle: float, gamma: float) -> None:
-    """Write the light map into the camera vector; arguments as in `light_map`."""
-    camera.vector[LIGHT : LIGHT + 3 * LEVELS**2] = light_map(sun_angle, gamma).reshape(-1)
+def apply_light(camera: Camera, n: Ints, sun_angle: float, gamma: float) -> None:
+    """Write the light map into the camera vector, and for the terrain into its integer scratch.
+
+    There each colour is a word, `r | g << 8 | b << 16`. Other arguments are as in `light_map`.
+    """
+    colours = light_map(sun_angle, gamma).reshape(-1, 3)
+    camera.vector[LIGHT : LIGHT + colours.size] = colours.reshape(-1)
+    n[LIGHT_MAP : LIGHT_MAP + len(colours)] = np.rint(colours * 255) @ (1, 1 << 8, 1 << 16)

@@ -36,7 +36,7 @@ FLOAT_SCRATCH = 27 * LANES
 ) = [LANES * row for row in range(16)]  # fmt: skip
 # Of each face in the list, the eight cells around the one in front of it.
 NEIGHBOUR, AROUND = 16 * LANES, 24 * LANES
-LIGHT_MAP = 32 * LANES  # colour of each byte of light
+LIGHT_MAP = 32 * LANES  # colour of each byte of light, kept from frame to frame
 INT_SCRATCH = LIGHT_MAP + 256
 
 SKY_DEPTH = np.float32(1e9)

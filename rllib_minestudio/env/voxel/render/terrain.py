@@ -10,6 +10,7 @@ from rllib_minestudio.env.voxel.render.camera import (
     EYE_Y,
     EYE_Z,
     FORWARD,
+    LEVELS,
     RIGHT,
     UP,
     VIEW,
@@ -25,6 +26,7 @@ from rllib_minestudio.env.voxel.render.corner_light import (
     FULLY,
     MIXED,
     SHADED,
+    WHITE,
     add_levels,
     count_cubes,
     find_neighbours,
@@ -32,8 +34,8 @@ from rllib_minestudio.env.voxel.render.corner_light import (
     key_faces,
     light_evenly,
     list_faces,
+    lowest_white,
     open_all,
-    pack_light_map,
     spread_both_lights,
     spread_light,
     spread_openness,
@@ -163,11 +165,11 @@ def render_terrain(
         frame: uint8 (height * width * 3,), overwritten.
         depth: float32 (height * width,), overwritten with planar depth, `SKY_DEPTH` for sky.
         s: Float scratch of `ray_tiles.new_scratch`.
-        n: Integer scratch of `ray_tiles.new_scratch`.
+        n: Integer scratch of `ray_tiles.new_scratch`, with the hour's light map.
     """
     roof = float32(ceiling)
     around_eye = field_around_eye(box, camera, roof, column_x, column_z)
-    bright = pack_light_map(camera, n)
+    white_sky, white_glow = lowest_white(1, n), lowest_white(LEVELS, n)
     # What the scratch already holds for all rays.
     is_open, level_before = False, MIXED
     for tile_y in range(0, height, TILE):
@@ -191,8 +193,8 @@ def render_terrain(
                 choose_texels(camera, blocks, faces, s, n)
                 # Decided here: even a kernel that returns early counts references to its arrays.
                 found, level, glows = key_faces(shade, s, n), FULLY, False
-                if found & SHADED and is_bright(bright, light, n):
-                    found &= BESIDE
+                if found & SHADED and is_bright(white_sky, white_glow, light, n):
+                    found, level = found & BESIDE, WHITE
                 if found:
                     listed = list_faces(n)
                     find_neighbours(listed, n)
