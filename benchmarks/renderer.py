@@ -11,6 +11,7 @@ were drawn one after the other. Without `--before`, only this tree is measured.
 | forest | the same between trees |
 | night | the forest at midnight |
 | underground | the player walks and looks around in unlit tunnels |
+| lamplight | the same with lamps let into the floor, ten blocks apart |
 | inventory | the cursor wanders over the open inventory, whose hotbar is full |
 | mining | the player strikes a wall of obsidian with a pickaxe, which takes 833 ticks |
 | looking | the same wall from beyond the player's reach, without striking |
@@ -22,6 +23,7 @@ process grows by with each engine that has drawn a frame, beyond the first.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import os
@@ -31,7 +33,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -43,13 +44,14 @@ TURNS = (
     ("forest",),
     ("night",),
     ("underground",),
+    ("lamplight",),
     ("inventory",),
     ("mining", "looking"),
 )
 """Scenes that take turns."""
 SCENES = tuple(scene for scenes in TURNS for scene in scenes)
 SEED, COWS, ENGINES, BLOCK = 7, 10, 4, 20
-BOUNDS = dict.fromkeys(("plains", "forest", "night", "underground"), 1.25)
+BOUNDS = {**dict.fromkeys(("plains", "forest", "night", "underground"), 1.25), "lamplight": 1.2}
 MINING_BOUND, MEMORY_BOUND = 1.1, 1.3
 
 # ------------------------------------------------------------------ in the process of one tree
@@ -70,12 +72,15 @@ def new_engine(scene: str, size: int) -> Any:
             angle = cow / COWS * 2 * math.pi
             x, z = 6 * math.sin(angle), 6 * math.cos(angle)
             engine.execute(f"/execute as @p at @p run summon cow ~{x:.2f} ~ ~{z:.2f}")
-    if scene == "underground":
+    if scene in ("underground", "lamplight"):
         engine.execute("/tp @p ~ 20 ~")
         for x in range(-15, 16, 5):
             engine.execute(f"/fill ~{x} ~ ~-15 ~{x + 1} ~2 ~15 air")
             engine.execute(f"/fill ~-15 ~ ~{x} ~15 ~2 ~{x + 1} air")
         engine.execute("/fill ~-1 ~ ~-1 ~1 ~2 ~1 air")
+    if scene == "lamplight":  # cubes in the floor, as engines without their light draw them, too
+        for x, z in itertools.product(range(-15, 16, 10), repeat=2):
+            engine.execute(f"/setblock ~{x} ~-1 ~{z} glowstone")
     if scene == "inventory":
         for item in ("stone", "dirt", "apple", "stick", "coal", "bow", "oak_log", "iron_axe"):
             engine.execute(f"/give @p {item}")
@@ -210,7 +215,7 @@ def print_group(trees: list[Tree], scenes: list[str], size: int, rounds: int) ->
                 if number:  # the first frames prepare what is kept
                     measured.append(times)
     for scene, measured in blocks.items():
-        medians = [median(chain.from_iterable(tree)) for tree in measured]
+        medians = [median(itertools.chain.from_iterable(tree)) for tree in measured]
         line = f"{scene:>12} {size:>5} " + " ".join(f"{value:9.1f}" for value in medians) + " µs"
         if len(trees) > 1:
             line += f"  ratio {ratio_of(*measured):.3f}"

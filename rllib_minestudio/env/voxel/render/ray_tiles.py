@@ -23,21 +23,21 @@ LANES = TILE * TILE
     POINT_X, POINT_Y, POINT_Z,  # where in its block the ray ends, 0 to 1
     FOG, DEPTH, OPENNESS,  # of what the ray shows
     LIGHT_R, LIGHT_G, LIGHT_B,  # light on what the ray shows
-    LEVEL_ABOVE,  # how far that is from one level of light to the next
-) = [LANES * row for row in range(26)]  # fmt: skip
-FLOAT_SCRATCH = 26 * LANES
+    LEVEL_ABOVE, GLOW_ABOVE,  # how far that is from one level of light to the next
+) = [LANES * row for row in range(27)]  # fmt: skip
+FLOAT_SCRATCH = 27 * LANES
 (
     BLOCK_INDEX, FIELD,  # block the ray is in, and its entry of the box field
     FACE, FRONT, TEXEL, COLUMN,  # side hit, cell in front of it, its texel, that cell's column
     FRONT_FIELD,  # entry of the box field of that cell
     RED, GREEN, BLUE,
     KEY, FACE_OF,  # number of the face hit, its place in the list of the tile's faces
-    FACE_KEY, WORD, LEVEL,  # of each face in that list, see `corner_light`
-    LIGHT_MAP,  # colour of each level of light
+    FACE_KEY, WORD, LEVEL, GLOW,  # of each face in that list, see `corner_light`
 ) = [LANES * row for row in range(16)]  # fmt: skip
 # Of each face in the list, the eight cells around the one in front of it.
 NEIGHBOUR, AROUND = 16 * LANES, 24 * LANES
-INT_SCRATCH = 32 * LANES
+LIGHT_MAP = 32 * LANES  # colour of each byte of light, kept from frame to frame
+INT_SCRATCH = LIGHT_MAP + 256
 
 SKY_DEPTH = np.float32(1e9)
 NUDGE = np.float32(2e-4)
