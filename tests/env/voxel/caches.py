@@ -14,9 +14,17 @@ from rllib_minestudio.env.voxel.items.inventory import MAIN_SLOTS
 from rllib_minestudio.env.voxel.items.items import ITEMS
 from rllib_minestudio.env.voxel.player.player import apply_effects
 from rllib_minestudio.env.voxel.world import worldgen
-from rllib_minestudio.env.voxel.world.block_states import stops_light
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, MAX_RADIUS, MAX_RUN, WINDOW
-from rllib_minestudio.env.voxel.world.sky_light import FULL
+from rllib_minestudio.env.voxel.world.light_field import FULL, block_level, sky_level
+from rllib_minestudio.env.voxel.world.optics import (
+    DOWN,
+    UP,
+    closes,
+    dims_sky,
+    emission,
+    is_opaque,
+    optics_of,
+)
 from rllib_minestudio.env.voxel.world.world import LOAD_RADIUS, World
 
 
@@ -87,41 +95,75 @@ def check_box_field(world: World) -> None:
 
 
 def check_light(world: World) -> None:
-    """The sky's light of the loaded columns follows from the blocks, in all layers."""
+    """Both lights of the loaded columns follow from the blocks, in all layers."""
     wide = _loaded_columns(world, FULL)
     blocks = world.blocks.reshape(WINDOW, WINDOW, HEIGHT)[wide]
     blocks = np.pad(blocks, ((0, 0), (0, 0), (0, 1)))  # the sky goes on above the world
-    top = world.top.reshape(WINDOW, WINDOW)[wide].astype(np.int64)
+    optics = optics_of(blocks)
     # Below, nothing lets light pass; above, all is open.
-    low = int((~stops_light(blocks)).any((0, 1)).argmax())
-    high = int(top.max()) + 2
-    sky = np.arange(low, high) > top[..., None]
-    passes = ~stops_light(blocks[:, :, low:high])
-    light = np.where(sky, FULL, 0).astype(np.int8)
-    for _ in range(FULL - 1):
-        best = light.copy()
-        for axis in range(3):
-            for here, there in ((np.s_[1:], np.s_[:-1]), (np.s_[:-1], np.s_[1:])):
-                to, of = [np.s_[:]] * 3, [np.s_[:]] * 3
-                to[axis], of[axis] = here, there
-                best[tuple(to)] = np.maximum(best[tuple(to)], light[tuple(of)] - 1)
-        light = np.where(passes | sky, best, 0).astype(np.int8)
+    low = int((~is_opaque(optics) | (emission(optics) > 0)).any((0, 1)).argmax())
+    high = int(world.top.reshape(WINDOW, WINDOW)[wide].max()) + 2
+    optics = optics[:, :, low:high]
     kept = world.light.reshape(WINDOW, WINDOW, HEIGHT)[_loaded_columns(world)]
-    inner = light[FULL:-FULL, FULL:-FULL, : HEIGHT - low]
-    assert np.array_equal(kept[:, :, low:high], inner), "light"
-    assert not kept[:, :, :low].any() and (kept[:, :, high:] == FULL).all(), "light far up or down"
+    inner = np.s_[FULL:-FULL, FULL:-FULL, : HEIGHT - low]
+    sky = flood(optics, np.where(open_to_sky(optics), FULL, 0))[inner]
+    assert np.array_equal(sky_level(kept)[:, :, low:high], sky), "sky light"
+    assert not kept[:, :, :low].any(), "light far down"
+    assert (sky_level(kept)[:, :, high:] == FULL).all(), "sky light far up"
+    # Nothing stops the light of blocks on its way up, until it ends.
+    optics = np.pad(optics, ((0, 0), (0, 0), (0, min(FULL, max(HEIGHT - high, 0)))))
+    glow = flood(optics, emission(optics))[inner]
+    assert np.array_equal(block_level(kept)[:, :, low : low + glow.shape[2]], glow), "block light"
+    assert not block_level(kept)[:, :, low + glow.shape[2] :].any(), "block light far up"
+
+
+def open_to_sky(optics: np.ndarray) -> np.ndarray:
+    """Where the sky's light falls straight down, from what blocks do to light, [x, z, y]."""
+    is_open = ~dims_sky(optics) & ~closes(optics, UP)
+    is_open[:, :, :-1] &= ~closes(optics, DOWN)[:, :, 1:]
+    return np.logical_and.accumulate(is_open[:, :, ::-1], 2)[:, :, ::-1]
+
+
+def flood(optics: np.ndarray, sources: np.ndarray) -> np.ndarray:
+    """Levels of light, uint8 [x, z, y], from what blocks do to it and where it comes from."""
+    light = sources.astype(np.uint8)
+    if not light.any():
+        return light
+    ways = []
+    for side in range(6):
+        source, target = [np.s_[:]] * 3, [np.s_[:]] * 3
+        axis = (0, 2, 1)[side >> 1]
+        ahead, behind = np.s_[1:], np.s_[:-1]
+        source[axis], target[axis] = (ahead, behind) if side & 1 else (behind, ahead)
+        there = optics[tuple(target)]
+        stops = closes(optics[tuple(source)], side) | is_opaque(there) | closes(there, side ^ 1)
+        ways.append((tuple(source), tuple(target), np.where(stops, FULL, 1).astype(np.uint8)))
+    for _ in range(FULL - 1):
+        before = light.copy()
+        for source, target, loss in ways:
+            found = before[source] - np.minimum(before[source], loss)
+            np.maximum(light[target], found, out=light[target])
+        if np.array_equal(light, before):
+            break
+    return light
 
 
 def check_shade(world: World) -> None:
     """The shade of the loaded columns follows from the blocks of each and of those around it."""
     wide = _loaded_columns(world, 1)
-    blocks = world.blocks.reshape(WINDOW, WINDOW, HEIGHT)[wide]
-    top = world.top.reshape(WINDOW, WINDOW)[wide].astype(np.int64)
-    dimmed = ~stops_light(blocks) & (np.arange(HEIGHT) <= top[..., None])
-    layers = np.where(dimmed.any(2), HEIGHT - dimmed[:, :, ::-1].argmax(2), 0)
-    around = np.lib.stride_tricks.sliding_window_view(layers, (3, 3)).max((2, 3))
+    optics = optics_of(world.blocks.reshape(WINDOW, WINDOW, HEIGHT)[wide])
+    light = world.light.reshape(WINDOW, WINDOW, HEIGHT)[wide]
+    layers = _layer_above(~is_opaque(optics) & ~open_to_sky(optics))
+    glow = -(_layer_above(block_level(light) > 0) // -8) * 8
+    highest = np.maximum(layers, glow)
+    around = np.lib.stride_tricks.sliding_window_view(highest, (3, 3)).max((2, 3))
     kept = world.shade.reshape(WINDOW, WINDOW)[_loaded_columns(world)]
     assert np.array_equal(kept, around), "shade"
+
+
+def _layer_above(marked: np.ndarray) -> np.ndarray:
+    """The layer above the highest marked cell of each column, 0 for none; bool [x, z, y]."""
+    return np.where(marked.any(2), HEIGHT - marked[:, :, ::-1].argmax(2), 0)
 
 
 def _loaded_columns(world: World, margin: int = 0) -> tuple[np.ndarray, ...]:

@@ -24,7 +24,7 @@ from rllib_minestudio.env.voxel.player.raycast import (
 )
 from rllib_minestudio.env.voxel.render.camera import FORWARD, RIGHT, STEP_X, STEP_Y, UP, Camera
 from rllib_minestudio.env.voxel.render.sky import sun_angle
-from rllib_minestudio.env.voxel.world import sky_light
+from rllib_minestudio.env.voxel.world import light_field
 from rllib_minestudio.env.voxel.world.block_states import KIND_MASK
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, BLOCKS
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT, block_index
@@ -371,15 +371,17 @@ CLIMATES: dict[str, Climate] = {
 def location_stats(state: GameState) -> dict[str, Any]:
     """Return `location_stats` under MineStudio's names.
 
-    `light_level` (0 to 15) is the light at the player's feet at this time of day,
-    `sky_light_level` (0 to 1) the share of the sky's light that reaches them at any time, and
-    `sun_brightness` (0 to 1) the daylight at this time of day and in this weather.
+    `light_level` (0 to 15) is the light at the player's feet at this time of day, of the sky or of
+    blocks, whichever is more; `sky_light_level` (0 to 1) is the share of the sky's light that
+    reaches them at any time, and `sun_brightness` (0 to 1) the daylight at this time of day and in
+    this weather.
     """
     player, world = state.player, state.world
     x, y, z = player.position.tolist()
     column, level, row = math.floor(x), math.floor(y), math.floor(z)
     climate = CLIMATES[BIOMES[biome_at(column, row, world.seed)]]
-    from_sky = sky_light.level_at(world.light, column, level, row)
+    light = light_field.light_at(world.light, column, level, row)
+    from_sky, from_blocks = light_field.sky_level(light), light_field.block_level(light)
     sun = sun_brightness(state.daytime, state.raining)
     return {
         "xpos": x,
@@ -392,9 +394,9 @@ def location_stats(state: GameState) -> dict[str, Any]:
         "biome_id": climate.number,
         "biome_temperature": climate.temperature,
         "biome_rainfall": climate.rainfall,
-        "can_see_sky": from_sky == sky_light.FULL,
-        "sky_light_level": from_sky / sky_light.FULL,
-        "light_level": max(from_sky - int((1.0 - sun) * _DARKEST_NIGHT), 0),
+        "can_see_sky": from_sky == light_field.FULL,
+        "sky_light_level": from_sky / light_field.FULL,
+        "light_level": max(from_sky - int((1.0 - sun) * _DARKEST_NIGHT), from_blocks),
         "sun_brightness": sun,
     }
 

@@ -38,7 +38,7 @@ from rllib_minestudio.env.voxel.render.models import (
     BOX_PIVOT_Y,
     BOX_PIVOT_Z,
     BOX_SWING,
-    LIGHT_LEVEL,
+    LIGHT_BYTE,
     OFFSET,
     RED,
     ROLL_COS,
@@ -379,7 +379,7 @@ def _tint(camera: Floats, row: Floats) -> Tint:
     x, y, z = row[OFFSET], row[OFFSET + 1], row[OFFSET + 2]
     distance = np.sqrt(x * x + y * y + z * z) / camera[VIEW]
     fog = min(max((distance - camera[FOG_START]) * camera[FOG_SCALE], ZERO), ONE)
-    light = LIGHT + 3 * int64(row[LIGHT_LEVEL])
+    light = LIGHT + 3 * int64(row[LIGHT_BYTE])
     return (
         camera[light],
         camera[light + 1],

@@ -26,9 +26,9 @@ VIEW = 14  # view distance in blocks
 MIP_DEPTH = 15  # depth from which the second mip level is used; each further level doubles it
 FOG_RGB, SKY_RGB = 16, 19  # of the fog, and of the sky overhead, 0..255
 FOG_START, FOG_SCALE = 22, 23  # fog = (distance / view - start) * scale, clipped to 0..1
-LIGHT = 24  # RGB factors of each level of sky light, from 0 up
-LEVELS = 16  # of sky light
-BELOW_RGB = LIGHT + 3 * LEVELS  # of what lies below the horizon
+LIGHT = 24  # RGB factors by the byte of a cell's light, see `light.light_map`
+LEVELS = 16  # of each of the two lights
+BELOW_RGB = LIGHT + 3 * LEVELS**2  # of what lies below the horizon
 HOUR_RGB = BELOW_RGB + 3  # of the hour's fog, which FOG_RGB is mixed from
 GLOW_RGB, GLOW_ALPHA = HOUR_RGB + 3, HOUR_RGB + 6  # of sunrise and sunset; alpha is 0 otherwise
 SUN_SIDE = GLOW_ALPHA + 1  # 1 in the morning, when the sun is in the east (+x), else -1

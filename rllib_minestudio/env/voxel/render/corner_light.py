@@ -12,18 +12,20 @@ the face, and three of them meet the cell at each corner:
     +------+------+------+
 
 A corner's *openness* is the mean of these four cells, where a full opaque cube has 0.2 and
-everything else 1: so 1, 0.8, 0.6 or 0.4. Its *level* of light is the mean of the four cells'
-levels, where 0 is replaced by the level of o. Both are interpolated over the face, bilinearly; the
-light map is read between its levels by linear interpolation, as a texture is.
+everything else 1: so 1, 0.8, 0.6 or 0.4. Its *levels* of light, of the sky and of blocks, are the
+means of the four cells' levels, where a cell without any light counts as o. All are interpolated
+over the face, bilinearly; the light map is read between its levels by linear interpolation along
+both axes, as a texture is.
 
 The rule is that of `AoCalculator` in Fabric's renderer Indigo. The game itself differs in two small
 ways: to see whether a side is opaque, it looks at the cell one step further from the face, and it
 interpolates over two triangles, which shows on faces with one or three dark corners.
 
 Neighbouring rays mostly hit the same faces, so a tile's faces are listed first, each is worked out
-once, and what was found is packed into one word: two bits per corner for the number of cubes, six
-for four times the level. Most tiles need none of this: `key_faces` knows ground that nothing stands
-beside from the box field, and the open sky from `sky_light`'s shade.
+once, and what was found is packed into a word: two bits per corner for the number of cubes, six for
+four times the level of the sky's light; and where there is light of blocks, its levels into another
+word. Most tiles need none of this: `key_faces` knows ground that nothing stands beside from the box
+field, and what only the open sky lights from the columns' shade.
 """
 
 from __future__ import annotations
@@ -34,7 +36,6 @@ from numba import float32, int32, uint32
 from rllib_minestudio.env.voxel.render.block_looks import DARKENS_BIT
 from rllib_minestudio.env.voxel.render.camera import (
     LEVELS,
-    LIGHT,
     Bytes,
     Floats,
     Ints,
@@ -51,6 +52,8 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     FACE_OF,
     FRONT,
     FRONT_FIELD,
+    GLOW,
+    GLOW_ABOVE,
     KEY,
     LANES,
     LEVEL,
@@ -77,8 +80,9 @@ TOP_LAYER = np.int32(HEIGHT - 1)
 
 # What `key_faces` finds in a tile.
 BESIDE, SHADED = np.int32(1), np.int32(2)
-# Levels of light of a whole tile, in quarters: the full light, and different levels.
-FULLY, MIXED = np.int32(4 * (LEVELS - 1)), np.int32(-1)
+# Levels of light of a whole tile, in quarters: the full light of the sky, so much of any that it is
+# white, and different levels.
+FULLY, WHITE, MIXED = np.int32(4 * (LEVELS - 1)), np.int32(4 * LEVELS), np.int32(-1)
 
 # The place of x, z and y in a block's index, and one step along each.
 _X, _Z, _Y = np.int32((WINDOW - 1) << 15), np.int32((WINDOW - 1) << 7), np.int32(HEIGHT - 1)
@@ -88,9 +92,14 @@ _STEP_X, _STEP_Z, _STEP_Y = np.int32(1 << 15), np.int32(1 << 7), np.int32(1)
 _LOW_1, _HIGH_1, _LOW_2, _HIGH_2 = 0, LANES, 2 * LANES, 3 * LANES
 _CORNERS = 4 * LANES
 _NEIGHBOURS = 8
-# A word: cubes at each corner in two bits, then four times the level of each in six.
+# Rows of four words of the light map, used when the neighbours no longer are.
+_FOUR_1, _FOUR_2, _FOUR_3, _FOUR_4 = (NEIGHBOUR + row * LANES for row in range(4))
+# A word: cubes at each corner in two bits, then four times the level of each in six. In the word
+# of block light, the first eight bits are 0.
 _CUBES, _LEVELS = np.int32(3), np.int32(63)
 _CORNER_BITS = (8, 14, 20, 26)
+_WHITE_WORD = np.int32(0xFFFFFF)
+_SKY = np.int32(LEVELS - 1)  # the bits of a cell's byte that hold the level of the sky's light
 _ALL_FULL = np.uint32(sum(4 * (LEVELS - 1) << bits for bits in _CORNER_BITS)).view(np.int32)
 
 
@@ -101,13 +110,13 @@ def key_faces(shade: Bytes, s: Floats, n: Ints) -> int:
     `FACE_KEY` gets it for all faces but those that are certain to have the full light.
 
     Args:
-        shade: uint8 (65536,), see `sky_light.find_shade`.
+        shade: uint8 (65536,), see `world.lighting`.
         s: Float scratch.
         n: Integer scratch.
 
     Returns:
         Bits: `BESIDE` if a face may have cubes at its corners, `SHADED` if a cell in front of a
-        face, or next to that, may have less than the full light.
+        face, or next to that, may have other light than the full light of the sky.
     """
     found = int32(0)
     for i in range(LANES):
@@ -130,42 +139,45 @@ def key_faces(shade: Bytes, s: Floats, n: Ints) -> int:
 
 
 @render_kernel
-def pack_light_map(camera: Floats, n: Ints) -> int:
-    """Write the light of each level as a word, `r | g << 8 | b << 16`: it has 8 bits a channel.
+def lowest_white(step: int, n: Ints) -> int:
+    """The level of one light from which up all is white, whatever there is of the other.
+
+    Args:
+        step: Places in the light map from one of its levels to the next.
+        n: Integer scratch, with the light map in `LIGHT_MAP`.
 
     Returns:
-        The lowest level that is as bright as the full one, as are all levels above it.
+        That level; the highest one if none is white.
     """
-    bright = LEVELS - 1
-    for level in range(LEVELS - 1, -1, -1):
-        at, word = LIGHT + 3 * level, int32(0)
-        for channel in range(3):
-            share = int32(camera[at + channel] * float32(255) + float32(0.5))
-            word |= int32(share << int32(8 * channel))
-        n[LIGHT_MAP + level] = word
-        if level == bright - 1 and word == n[LIGHT_MAP + LEVELS - 1]:
-            bright = level
-    return bright
+    level = LEVELS - 1
+    while level > 0 and n[LIGHT_MAP + step * (level - 1)] == _WHITE_WORD:
+        level -= 1
+    return level
 
 
 @render_kernel
-def is_bright(bright: int, light: Bytes, n: Ints) -> bool:
-    """Whether all corners of a tile's faces are as bright as under the open sky.
+def is_bright(white_sky: int, white_glow: int, light: Bytes, n: Ints) -> bool:
+    """Whether all corners of a tile's faces are white, as under the open sky by day.
 
     A corner's level is at most one below that of the front cell: of the cells that count, two are
-    beside it, and the third is two steps away. If not, the tile's `KEY` becomes that of all faces.
+    beside it, and the third is two steps away. (A slab or stairs between these cells may make more
+    of a difference, which is ignored.) If not, the tile's `KEY` becomes that of all faces.
 
     Args:
-        bright: See `pack_light_map`.
-        light: uint8 (2**23,), level of sky light.
+        white_sky: See `lowest_white`, for the sky's light.
+        white_glow: The same for block light.
+        light: uint8 (2**23,), both levels of each cell.
         n: Integer scratch, as `key_faces` leaves it.
     """
-    darkest = int32(LEVELS - 1)
+    darkest = int32(LEVELS)
     for i in range(LANES):
         n[LEVEL + i] = int32(light[uint32(n[FRONT + i])])
     for i in range(LANES):
-        darkest = min(darkest, n[LEVEL + i] if n[FACE_KEY + i] != int32(0) else darkest)
-    if darkest > int32(bright):
+        of_sky = (n[LEVEL + i] & _SKY) - int32(white_sky)
+        of_blocks = (n[LEVEL + i] >> int32(4)) - int32(white_glow)
+        above = max(of_sky, of_blocks)
+        darkest = min(darkest, above if n[FACE_KEY + i] != int32(0) else darkest)
+    if darkest > int32(0):
         return True
     for i in range(LANES):
         n[KEY + i] = n[FACE_KEY + i]
@@ -264,22 +276,35 @@ def count_cubes(count: int, blocks: Shorts, looks: Bytes, n: Ints) -> None:
 
 
 @render_kernel
-def _level_at(first: int, level: int, is_hidden: int) -> int:
-    """Level of a cell at a corner, or that of the first cell if it is dark or hidden."""
-    return first if (level == int32(0)) | (is_hidden != int32(0)) else level
+def _light_of(first: int, light: int) -> int:
+    """Levels of a cell at a corner; those of the first cell if it is dark.
+
+    Returns:
+        The level of the sky's light, and that of block light 16 bits above it.
+    """
+    seen = first if light == int32(0) else light
+    return int32(seen & _SKY) | int32((seen & ~_SKY) << int32(12))
 
 
 @render_kernel
-def add_levels(count: int, light: Bytes, n: Ints) -> int:
+def _levels_word(a: int, b: int, c: int, d: int) -> int:
+    """The bits of a word that hold the levels at four corners, in quarters."""
+    low = int32((a & _LEVELS) << int32(8)) | int32((b & _LEVELS) << int32(14))
+    return low | int32((c & _LEVELS) << int32(20)) | int32((d & _LEVELS) << int32(26))
+
+
+@render_kernel
+def add_levels(count: int, light: Bytes, n: Ints) -> tuple[int, bool]:
     """Complete each listed face's word with the levels of light at its corners.
 
     Args:
         count: See `list_faces`.
-        light: uint8 (2**23,), level of sky light.
-        n: Integer scratch, as `count_cubes` leaves it.
+        light: uint8 (2**23,), both levels of each cell.
+        n: Integer scratch, as `count_cubes` leaves it; `GLOW` gets the words of block light.
 
     Returns:
-        The level in quarters if it is the same at all corners of all faces, else `MIXED`.
+        The level of the sky's light in quarters if it is the same at all corners of all faces, else
+        `MIXED`; and whether there is light of blocks at any.
     """
     for f in range(count):
         at = uint32(f)
@@ -288,34 +313,40 @@ def add_levels(count: int, light: Bytes, n: Ints) -> int:
         for f in range(count):
             at = uint32(row + f)
             n[NEIGHBOUR + at] = int32(light[uint32(n[NEIGHBOUR + at])])
-    differs, none = int32(0), int32(0)
+    differs, glows, none = int32(0), int32(0), int32(0)
     for f in range(count):
         at = uint32(f)
         first = n[LEVEL + at]
-        low_1 = _level_at(first, n[NEIGHBOUR + _LOW_1 + at], none) + first
-        high_1 = _level_at(first, n[NEIGHBOUR + _HIGH_1 + at], none) + first
-        low_2 = _level_at(first, n[NEIGHBOUR + _LOW_2 + at], none)
-        high_2 = _level_at(first, n[NEIGHBOUR + _HIGH_2 + at], none)
+        own = _light_of(first, first)
+        low_1 = _light_of(first, n[NEIGHBOUR + _LOW_1 + at])
+        high_1 = _light_of(first, n[NEIGHBOUR + _HIGH_1 + at])
+        low_2 = _light_of(first, n[NEIGHBOUR + _LOW_2 + at])
+        high_2 = _light_of(first, n[NEIGHBOUR + _HIGH_2 + at])
         is_low_1, is_high_1 = n[AROUND + _LOW_1 + at], n[AROUND + _HIGH_1 + at]
         is_low_2, is_high_2 = n[AROUND + _LOW_2 + at], n[AROUND + _HIGH_2 + at]
-        a = _level_at(first, n[NEIGHBOUR + _CORNERS + at], is_low_1 & is_low_2)
-        b = _level_at(first, n[NEIGHBOUR + _CORNERS + LANES + at], is_high_1 & is_low_2)
-        c = _level_at(first, n[NEIGHBOUR + _CORNERS + 2 * LANES + at], is_low_1 & is_high_2)
-        d = _level_at(first, n[NEIGHBOUR + _CORNERS + 3 * LANES + at], is_high_1 & is_high_2)
-        a, b = int32(a + low_1 + low_2), int32(b + high_1 + low_2)
-        c, d = int32(c + low_1 + high_2), int32(d + high_1 + high_2)
-        levels = int32(a << int32(8)) | int32(b << int32(14))
-        levels |= int32(c << int32(20)) | int32(d << int32(26))
-        levels = int32(levels) if n[FACE_KEY + at] != int32(0) else _ALL_FULL
+        a = _light_of(first, n[NEIGHBOUR + _CORNERS + at])
+        b = _light_of(first, n[NEIGHBOUR + _CORNERS + LANES + at])
+        c = _light_of(first, n[NEIGHBOUR + _CORNERS + 2 * LANES + at])
+        d = _light_of(first, n[NEIGHBOUR + _CORNERS + 3 * LANES + at])
+        a = low_1 if (is_low_1 & is_low_2) != none else a  # hidden
+        b = high_1 if (is_high_1 & is_low_2) != none else b
+        c = low_1 if (is_low_1 & is_high_2) != none else c
+        d = high_1 if (is_high_1 & is_high_2) != none else d
+        a, b = int32(a + low_1 + low_2 + own), int32(b + high_1 + low_2 + own)
+        c, d = int32(c + low_1 + high_2 + own), int32(d + high_1 + high_2 + own)
+        is_listed, up = n[FACE_KEY + at] != int32(0), int32(16)
+        levels = _levels_word(a, b, c, d) if is_listed else _ALL_FULL
+        glow = _levels_word(a >> up, b >> up, c >> up, d >> up) if is_listed else none
         n[WORD + at] |= levels
-        n[LEVEL + at] = levels
+        n[LEVEL + at], n[GLOW + at] = levels, glow
+        glows |= glow
     whole = n[LEVEL]
     for f in range(count):
         differs |= n[LEVEL + uint32(f)] ^ whole
     level = (whole >> int32(8)) & _LEVELS
     for bits in _CORNER_BITS:
         differs |= ((whole >> int32(bits)) & _LEVELS) ^ level
-    return MIXED if differs else level
+    return MIXED if differs else level, glows != int32(0)
 
 
 @render_kernel
@@ -339,27 +370,81 @@ def spread_openness(s: Floats, n: Ints) -> None:
 
 
 @render_kernel
-def spread_light(s: Floats, n: Ints) -> None:
-    """Write the light on each hit, interpolated between corners, then between levels."""
+def _level_between(word: int, one: float, two: float) -> float:
+    """A level of light, interpolated between those of the corners in a word."""
+    a, b = float32((word >> int32(8)) & _LEVELS), float32((word >> int32(14)) & _LEVELS)
+    c, d = float32((word >> int32(20)) & _LEVELS), float32((word >> int32(26)) & _LEVELS)
+    return _between(_between(a, b, one), _between(c, d, one), two) * float32(0.25)
+
+
+@render_kernel
+def spread_light(first: int, step: int, s: Floats, n: Ints) -> None:
+    """Write the light on each hit, interpolated between corners, then between levels.
+
+    Args:
+        first: Place in the light map of level 0 of the light that varies.
+        step: Places from one of its levels to the next.
+        s: Float scratch.
+        n: Integer scratch; `KEY` holds the word of each hit's face.
+    """
     for i in range(LANES):
-        axis, word = n[FACE + i] >> int32(1), n[KEY + i]
+        axis = n[FACE + i] >> int32(1)
         one = s[POINT_Y + i] if axis == int32(0) else s[POINT_X + i]
         two = s[POINT_Y + i] if axis == int32(2) else s[POINT_Z + i]
-        a, b = float32((word >> int32(8)) & _LEVELS), float32((word >> int32(14)) & _LEVELS)
-        c, d = float32((word >> int32(20)) & _LEVELS), float32((word >> int32(26)) & _LEVELS)
-        level = _between(_between(a, b, one), _between(c, d, one), two) * float32(0.25)
+        level = _level_between(n[KEY + i], one, two)
         below = min(int32(level), int32(LEVELS - 2))
         n[LEVEL + i] = below
         s[LEVEL_ABOVE + i] = level - float32(below)
     for i in range(LANES):
-        below = uint32(n[LEVEL + i])
+        below = uint32(first) + uint32(n[LEVEL + i]) * uint32(step)
         n[LEVEL + i] = n[LIGHT_MAP + below]
-        n[KEY + i] = n[LIGHT_MAP + below + uint32(1)]
+        n[KEY + i] = n[LIGHT_MAP + below + uint32(step)]
     for i in range(LANES):
         share, low, high = s[LEVEL_ABOVE + i], n[LEVEL + i], n[KEY + i]
         s[LIGHT_R + i] = _channel(low, high, int32(0), share)
         s[LIGHT_G + i] = _channel(low, high, int32(8), share)
         s[LIGHT_B + i] = _channel(low, high, int32(16), share)
+
+
+@render_kernel
+def spread_both_lights(sky: int, s: Floats, n: Ints) -> None:
+    """Write the light on each hit where there is light of blocks; see `spread_light`.
+
+    Args:
+        sky: Level of the sky's light in quarters, or `MIXED`; see `add_levels`.
+        s: Float scratch.
+        n: Integer scratch.
+    """
+    if sky >= 0 and sky & 3 == 0:  # as in caves, where it is 0
+        for i in range(LANES):
+            n[KEY + i] = n[GLOW + uint32(n[FACE_OF + i])]
+        spread_light(sky >> 2, LEVELS, s, n)
+        return
+    for i in range(LANES):
+        n[_FOUR_1 + i] = n[GLOW + uint32(n[FACE_OF + i])]
+    for i in range(LANES):
+        axis = n[FACE + i] >> int32(1)
+        one = s[POINT_Y + i] if axis == int32(0) else s[POINT_X + i]
+        two = s[POINT_Y + i] if axis == int32(2) else s[POINT_Z + i]
+        from_sky = _level_between(n[KEY + i], one, two)
+        from_blocks = _level_between(n[_FOUR_1 + i], one, two)
+        below = min(int32(from_sky), int32(LEVELS - 2))
+        under = min(int32(from_blocks), int32(LEVELS - 2))
+        n[LEVEL + i] = int32(under * int32(LEVELS)) + below
+        s[LEVEL_ABOVE + i] = from_sky - float32(below)
+        s[GLOW_ABOVE + i] = from_blocks - float32(under)
+    for i in range(LANES):
+        at = uint32(n[LEVEL + i])
+        n[_FOUR_1 + i] = n[LIGHT_MAP + at]
+        n[_FOUR_2 + i] = n[LIGHT_MAP + at + uint32(1)]
+        n[_FOUR_3 + i] = n[LIGHT_MAP + at + uint32(LEVELS)]
+        n[_FOUR_4 + i] = n[LIGHT_MAP + at + uint32(LEVELS + 1)]
+    for channel, to in ((0, LIGHT_R), (8, LIGHT_G), (16, LIGHT_B)):
+        for i in range(LANES):
+            share, bits = s[LEVEL_ABOVE + i], int32(channel)
+            low = _channel(n[_FOUR_1 + i], n[_FOUR_2 + i], bits, share)
+            high = _channel(n[_FOUR_3 + i], n[_FOUR_4 + i], bits, share)
+            s[to + i] = _between(low, high, s[GLOW_ABOVE + i])
 
 
 @render_kernel
@@ -378,12 +463,14 @@ def open_all(s: Floats) -> None:
 
 @render_kernel
 def light_evenly(quarters: int, s: Floats, n: Ints) -> None:
-    """Light all faces alike, by a level given in quarters."""
+    """Light all faces alike, by a level of the sky's light given in quarters, or `WHITE`."""
     below = min(quarters >> 2, LEVELS - 2)
     low, high = n[LIGHT_MAP + below], n[LIGHT_MAP + below + 1]
     share = float32(quarters - 4 * below) * float32(0.25)
     r = _channel(low, high, int32(0), share)
     g = _channel(low, high, int32(8), share)
     b = _channel(low, high, int32(16), share)
+    if quarters == WHITE:
+        r, g, b = ONE, ONE, ONE
     for i in range(LANES):
         s[LIGHT_R + i], s[LIGHT_G + i], s[LIGHT_B + i] = r, g, b

@@ -1,4 +1,4 @@
-"""Light: the shading of hits, and the light map, by which the sky's light depends on the hour."""
+"""Light: the shading of hits, and the light map: the colour of each level, at an hour."""
 
 from __future__ import annotations
 
@@ -57,6 +57,7 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     LANES,
     LIGHT_B,
     LIGHT_G,
+    LIGHT_MAP,
     LIGHT_R,
     LOOK,
     ONE,
@@ -264,15 +265,17 @@ def shade_hits(camera: Floats, atlas: Words, s: Floats, n: Ints) -> None:
         n[BLUE + i] = int32(b + (fog_b - b) * fog + HALF) if hit else blue
 
 
-# ----------------------------------------- how bright the sky's light is, by its level and the hour
-# Minecraft 1.16.5's light map: the game computes a colour for each level of light, 0 to 15, and
-# multiplies textures by it (`LightTexture`). The light of torches and the like is not simulated, so
-# only the sky's counts.
+# ------------------------------------------------ how bright light is, by its levels and the hour
+# Minecraft 1.16.5's light map: the game computes a colour for each pair of levels, of block light
+# and of the sky's, and multiplies textures by it (`LightTexture`). The light of torches is warm
+# where it is weak. In the game it flickers, by a tenth up and down; here it is steady.
 
 # Each colour is moved this far towards a light grey, twice, so that nothing is quite black.
 GREY, TOWARDS_GREY = 0.75, 0.04
 # How far the night's blue is moved towards white.
 TOWARDS_WHITE = 0.35
+# How much brighter block light is than the sky's at the same level.
+BLOCK_BOOST = 1.5
 
 
 def daylight(sun_angle: float) -> float:
@@ -292,7 +295,7 @@ def level_brightness() -> NDArray[np.float64]:
 
 
 def light_map(sun_angle: float, gamma: float) -> NDArray[np.float32]:
-    """Factors on red, green and blue at each level of the sky's light.
+    """Factors on red, green and blue at each level of block light and of the sky's.
 
     Args:
         sun_angle: Radians from the zenith, see `sky.sun_angle`.
@@ -300,15 +303,28 @@ def light_map(sun_angle: float, gamma: float) -> NDArray[np.float32]:
             clipped, as in the game.
 
     Returns:
-        float32 (16, 3), 0 to 1, in steps of 1/255: the game keeps them in a texture.
+        float32 (16, 16, 3), 0 to 1, in steps of 1/255, as the game keeps them in a texture; by
+        level of block light, then of the sky's. So the byte of a cell's light is the number of its
+        colour.
     """
     sun = daylight(sun_angle)
     sky = _towards(np.array([sun, sun, 1.0]), 1.0, TOWARDS_WHITE)
-    colours = level_brightness()[:, None] * (sun * 0.95 + 0.05) * sky
+    from_sky = level_brightness()[:, None] * (sun * 0.95 + 0.05) * sky
+    colours = _block_colours()[:, None] + from_sky
     colours = np.clip(_towards(colours, GREY, TOWARDS_GREY), 0, 1)
     colours = _towards(colours, 1 - (1 - colours) ** 4, gamma)
     colours = np.clip(_towards(colours, GREY, TOWARDS_GREY), 0, 1)
+    # Where both lights are strong, the game's gamma makes them a hundredth darker than one alone.
+    # Here white stays white, so that the renderer need not look for torches under the open sky.
+    for axis in (0, 1):
+        colours = np.maximum.accumulate(colours, axis)
     return (np.rint(colours * 255) / 255).astype(np.float32)
+
+
+def _block_colours() -> NDArray[np.float64]:
+    """Light of blocks at each level, before it is corrected, float64 (16, 3)."""
+    red = BLOCK_BOOST * level_brightness()
+    return np.stack([red, red * ((red * 0.6 + 0.4) * 0.6 + 0.4), red * (red * red * 0.6 + 0.4)], 1)
 
 
 def _towards(
@@ -317,6 +333,11 @@ def _towards(
     return colours + (goal - colours) * share
 
 
-def apply_light(camera: Camera, sun_angle: float, gamma: float) -> None:
-    """Write the light map into the camera vector; arguments as in `light_map`."""
-    camera.vector[LIGHT : LIGHT + 3 * LEVELS] = light_map(sun_angle, gamma).reshape(-1)
+def apply_light(camera: Camera, n: Ints, sun_angle: float, gamma: float) -> None:
+    """Write the light map into the camera vector, and for the terrain into its integer scratch.
+
+    There each colour is a word, `r | g << 8 | b << 16`. Other arguments are as in `light_map`.
+    """
+    colours = light_map(sun_angle, gamma).reshape(-1, 3)
+    camera.vector[LIGHT : LIGHT + colours.size] = colours.reshape(-1)
+    n[LIGHT_MAP : LIGHT_MAP + len(colours)] = np.rint(colours * 255) @ (1, 1 << 8, 1 << 16)

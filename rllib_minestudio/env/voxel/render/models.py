@@ -38,7 +38,7 @@ from rllib_minestudio.env.voxel.render.texels import (
     texture,
 )
 from rllib_minestudio.env.voxel.render.textures import Textures
-from rllib_minestudio.env.voxel.world.sky_light import level_at
+from rllib_minestudio.env.voxel.world.light_field import light_at
 
 PIXEL = 1 / 16
 # Columns of a box in `Models.boxes`.
@@ -228,7 +228,7 @@ OFFSET = 0  # x, y, z of the feet relative to the eye, blocks
 AHEAD_X, AHEAD_Z = 3, 4  # where it looks, unit vector
 SWING_SIN, SWING_COS = 5, 6  # legs
 ROLL_SIN, ROLL_COS = 7, 8  # 0, 1 upright; 1, 0 fallen over
-LIGHT_LEVEL = 9  # of the sky's light, 0..15
+LIGHT_BYTE = 9  # the byte of its light
 RED = 10  # share of the hurt flash in the colour
 INSTANCE_SIZE = 11
 
@@ -265,10 +265,10 @@ def _in_view(
 
 
 @render_kernel
-def _light_level(light: Bytes, x: float, y: float, z: float) -> int:
+def _light_near(light: Bytes, x: float, y: float, z: float) -> int:
     """Light a little above the feet, clear of the ground even if something sinks into it."""
     layer = int64(math.floor(y + ABOVE_FEET))
-    return level_at(light, int64(math.floor(x)), layer, int64(math.floor(z)))
+    return light_at(light, int64(math.floor(x)), layer, int64(math.floor(z)))
 
 
 @render_kernel
@@ -291,7 +291,7 @@ def place_mobs(
         mobs: Records of `entities.records.MOB_DTYPE`.
         count: Number of records in use.
         model_of: int32, the model of each kind of mob.
-        light: uint8 (2**23,), see `sky_light`.
+        light: uint8 (2**23,), see `light_field`.
         camera: float32 (CAMERA_SIZE,).
         eye: float64 (3,), world position of the eye.
         half_width: Half the view's width one block ahead.
@@ -319,7 +319,7 @@ def place_mobs(
         # Minecraft's fall: quick at first, flat on the side when 5/8 of the time is over.
         fallen = min(math.sqrt(mob.death_ticks / DEATH_FALL_TICKS * 1.6), 1.0) * math.pi / 2
         row[ROLL_SIN], row[ROLL_COS] = math.sin(fallen), math.cos(fallen)
-        row[LIGHT_LEVEL] = _light_level(light, position[0], position[1], position[2])
+        row[LIGHT_BYTE] = _light_near(light, position[0], position[1], position[2])
         row[RED] = HURT_RED if mob.hurt_ticks > 0 or mob.death_ticks > 0 else 0.0
         models[found] = model_of[mob.kind]
         found += 1
@@ -358,7 +358,7 @@ def place_items(
         row[AHEAD_X], row[AHEAD_Z] = math.sin(turn), math.cos(turn)
         row[SWING_COS] = 1.0
         row[ROLL_COS] = 1.0
-        row[LIGHT_LEVEL] = _light_level(light, position[0], position[1], position[2])
+        row[LIGHT_BYTE] = _light_near(light, position[0], position[1], position[2])
         models[found] = model_of[item.item]
         found += 1
     return found
@@ -391,7 +391,7 @@ def place_falling(
         row[AHEAD_X] = row[SWING_SIN] = row[ROLL_SIN] = row[RED] = 0.0
         row[OFFSET], row[OFFSET + 1], row[OFFSET + 2] = x, y, z
         row[AHEAD_Z] = row[SWING_COS] = row[ROLL_COS] = 1.0
-        row[LIGHT_LEVEL] = _light_level(light, position[0], position[1], position[2])
+        row[LIGHT_BYTE] = _light_near(light, position[0], position[1], position[2])
         models[found] = model_of[block.block]
         found += 1
     return found

@@ -31,7 +31,7 @@ from rllib_minestudio.env.voxel.render.texels import (
 )
 from rllib_minestudio.env.voxel.world.block_states import kind_of
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS, GRASS_BLOCK
-from rllib_minestudio.env.voxel.world.sky_light import level_at
+from rllib_minestudio.env.voxel.world.light_field import light_at
 
 DIMMING = 0.6
 """Factor on the colours of the block's picture."""
@@ -102,7 +102,7 @@ def _draw_square(
 
 @render_kernel
 def draw_particles(
-    particles: NDArray[np.void], count: int, atlas: Words, faces: Ints, sky_light: Bytes,
+    particles: NDArray[np.void], count: int, atlas: Words, faces: Ints, light_field: Bytes,
     camera: Floats, eye: NDArray[np.float64], rays: PixelRays, image: Bytes, depth: Floats,
 ) -> None:  # fmt: skip
     """Draw particles.
@@ -112,7 +112,7 @@ def draw_particles(
         count: Number of records in use.
         atlas: uint32, `BlockAtlas.textures`.
         faces: int32 (2**19,), `BlockAtlas.faces`.
-        sky_light: uint8 (2**23,), see `sky_light`.
+        light_field: uint8 (2**23,), both levels of each cell.
         camera: float32 (CAMERA_SIZE,).
         eye: float64 (3,), world position of the eye.
         rays: Rays of the drawn pixels.
@@ -131,10 +131,10 @@ def draw_particles(
         side = x * camera[RIGHT] + y * camera[RIGHT + 1] + z * camera[RIGHT + 2]
         rise = x * camera[UP] + y * camera[UP + 1] + z * camera[UP + 2]
         cell_x, cell_y = int64(math.floor(place[0])), int64(math.floor(place[1]))
-        level = level_at(sky_light, cell_x, cell_y, int64(math.floor(place[2])))
+        byte = light_at(light_field, cell_x, cell_y, int64(math.floor(place[2])))
         block = int64(particle.block)
         kind = kind_of(block)
-        first, shade = LIGHT + 3 * level, DUST_SHADE[kind]
+        first, shade = LIGHT + 3 * byte, DUST_SHADE[kind]
         light = (
             camera[first] * shade,
             camera[first + 1] * shade,

@@ -23,13 +23,13 @@ LANES = TILE * TILE
     POINT_X, POINT_Y, POINT_Z,  # where in its block the ray ends, 0 to 1
     FOG, DEPTH, OPENNESS,  # of what the ray shows
     LIGHT_R, LIGHT_G, LIGHT_B,  # light on what the ray shows
-    LEVEL_ABOVE,  # how far that is from one level of light to the next
+    LEVEL_ABOVE, GLOW_ABOVE,  # how far that is from one level of light to the next
     CLEAR, TINT_R, TINT_G, TINT_B,  # share of what is behind glass, and the glass' own colour
     MET_AT, BEYOND,  # where the ray enters and leaves the box that it meets
     ENTERED, INSIDE_UNTIL,  # where it entered the last one, and will have left all
     T_KEPT,  # parameter that it had reached when it began to wait
-) = [LANES * row for row in range(35)]  # fmt: skip
-WAITING = 35 * LANES  # seven values of each ray of two tiles, see `waiting_rays`
+) = [LANES * row for row in range(36)]  # fmt: skip
+WAITING = 36 * LANES  # seven values of each ray of two tiles, see `waiting_rays`
 FLOAT_SCRATCH = WAITING + 7 * 2 * LANES
 (
     BLOCK_INDEX, FIELD,  # block the ray is in, and its entry of the box field
@@ -37,8 +37,7 @@ FLOAT_SCRATCH = WAITING + 7 * 2 * LANES
     FRONT_FIELD,  # entry of the box field of that cell
     RED, GREEN, BLUE,
     KEY, FACE_OF,  # number of the face hit, its place in the list of the tile's faces
-    FACE_KEY, WORD, LEVEL,  # of each face in that list, see `corner_light`
-    LIGHT_MAP,  # colour of each level of light
+    FACE_KEY, WORD, LEVEL, GLOW,  # of each face in that list, see `corner_light`
     BLOCK, LOOK,  # block that the ray has ended in, and its special look; see `see_through`
     MET, SEEN_FACE,  # what becomes of the ray in a special cell, and the face on which it ends
     FIRST_BOX, LAST_BOX,  # the boxes in its cell
@@ -54,7 +53,8 @@ WAITING_INTS = 45 * LANES  # three values of each ray of two tiles, see `waiting
 SHAPES_KNOWN = 512
 SHAPE_CELL = WAITING_INTS + 3 * 2 * LANES
 SHAPE = SHAPE_CELL + SHAPES_KNOWN
-INT_SCRATCH = SHAPE + SHAPES_KNOWN
+LIGHT_MAP = SHAPE + SHAPES_KNOWN  # colour of each byte of light, kept from frame to frame
+INT_SCRATCH = LIGHT_MAP + 256
 
 SKY_DEPTH = np.float32(1e9)
 NUDGE = np.float32(2e-4)

@@ -69,7 +69,7 @@ from rllib_minestudio.env.voxel.screens.menu import ScreenView
 from rllib_minestudio.env.voxel.world.block_states import states_of
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS
 from rllib_minestudio.env.voxel.world.box_field import CHUNK
-from rllib_minestudio.env.voxel.world.sky_light import level_at
+from rllib_minestudio.env.voxel.world.light_field import light_at
 from rllib_minestudio.env.voxel.world.world import LOAD_RADIUS, World
 from rllib_minestudio.env.voxel.world.worldgen import biome_at
 from rllib_minestudio.errors import InvalidOptionsError
@@ -265,7 +265,7 @@ class Renderer:
 
     def _apply_hour(self) -> None:
         apply_sky(self.camera, self._sky)
-        apply_light(self.camera, self._sky.sun_angle, self._gamma)
+        apply_light(self.camera, self._ints, self._sky.sun_angle, self._gamma)
 
     def _widen(self, gain: float) -> None:
         """Widen the field of view by this share of its usual angle."""
@@ -349,7 +349,7 @@ class Renderer:
         """Light on what the player holds, float32 (3,)."""
         camera = self.camera
         y = math.floor(self._viewpoint.eye.item(1))
-        first = LIGHT + 3 * level_at(world.light, camera.column_x, y, camera.column_z)
+        first = LIGHT + 3 * light_at(world.light, camera.column_x, y, camera.column_z)
         return camera.vector[first : first + 3]
 
 

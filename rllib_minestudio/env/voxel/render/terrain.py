@@ -10,6 +10,7 @@ from rllib_minestudio.env.voxel.render.camera import (
     EYE_Y,
     EYE_Z,
     FORWARD,
+    LEVELS,
     RIGHT,
     UP,
     VIEW,
@@ -25,6 +26,7 @@ from rllib_minestudio.env.voxel.render.corner_light import (
     FULLY,
     MIXED,
     SHADED,
+    WHITE,
     add_levels,
     count_cubes,
     find_neighbours,
@@ -32,8 +34,9 @@ from rllib_minestudio.env.voxel.render.corner_light import (
     key_faces,
     light_evenly,
     list_faces,
+    lowest_white,
     open_all,
-    pack_light_map,
+    spread_both_lights,
     spread_light,
     spread_openness,
 )
@@ -155,8 +158,8 @@ def render_terrain(
     Args:
         blocks: uint16 (2**23,), the world's blocks.
         box: uint16 (2**23,), the world's box field.
-        shade: uint8 (65536,), see `sky_light.find_shade`.
-        light: uint8 (2**23,), level of sky light.
+        shade: uint8 (65536,), see `world.lighting`.
+        light: uint8 (2**23,), both levels of each cell, see `light_field`.
         ceiling: No block is at or above this height.
         atlas: uint32, `BlockAtlas.textures`.
         faces: int32 (2**19,), `BlockAtlas.faces` with looks, see `block_looks.with_looks`.
@@ -171,11 +174,11 @@ def render_terrain(
         frame: uint8 (height * width * 3,), overwritten.
         depth: float32 (height * width,), overwritten with planar depth, `SKY_DEPTH` for sky.
         s: Float scratch of `ray_tiles.new_scratch`.
-        n: Integer scratch of `ray_tiles.new_scratch`.
+        n: Integer scratch of `ray_tiles.new_scratch`, with the hour's light map.
     """
     roof = float32(ceiling)
     around_eye = field_around_eye(box, camera, roof, column_x, column_z)
-    bright = pack_light_map(camera, n)
+    white_sky, white_glow = lowest_white(1, n), lowest_white(LEVELS, n)
     forget_shapes(n)
     # What the scratch already holds for all rays.
     is_open, level_before = False, MIXED
@@ -220,20 +223,23 @@ def render_terrain(
             if find_fronts(box, s, n):
                 uncover(camera, blocks, box, looks, s, n)
                 choose_texels(camera, blocks, faces, s, n)
-            found, level = key_faces(shade, s, n), FULLY
-            if found & SHADED and is_bright(bright, light, n):
-                found &= BESIDE
+            found, level, glows = key_faces(shade, s, n), FULLY, False
+            if found & SHADED and is_bright(white_sky, white_glow, light, n):
+                found, level = found & BESIDE, WHITE
             if found:
                 listed = list_faces(n)
                 find_neighbours(listed, n)
                 count_cubes(listed, blocks, looks, n)
                 if found & SHADED:
-                    level = add_levels(listed, light, n)
+                    level, glows = add_levels(listed, light, n)
                 spread_openness(s, n)
             elif not is_open:
                 open_all(s)
-            if level == MIXED:
-                spread_light(s, n)
+            if glows:
+                spread_both_lights(level, s, n)
+                level = MIXED
+            elif level == MIXED:
+                spread_light(0, 1, s, n)
             elif level != level_before:
                 light_evenly(level, s, n)
             is_open, level_before = found == 0, level

@@ -5,7 +5,11 @@ land         the chunks in the window: which are made, and which have their fiel
 edits        changes of blocks, and the memory of what was changed
 worldgen     terrain from the seed
 box_field    the empty boxes through which rays leap
-sky_light    the light of the sky in every cell
+optics       what blocks do to light
+light_field  light in every cell, and how it spreads
+sky_light    the light of the sky
+block_light  the light of blocks that emit it
+lighting     both, and where there is nothing but full light of the sky
 physics      collision of boxes with blocks, the constants of motion
 blocks       the table of block types
 """

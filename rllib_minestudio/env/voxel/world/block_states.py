@@ -15,11 +15,10 @@ the family names such properties as *derived*. Those which nothing in this engin
 water in a slab, are *refused*: only their default exists.
 
 The second half of the file says what a block stops, hides and bears, by kind and state. These
-predicates are the only places that ask whether a block is "solid":
+predicates, and `optics` for light, are the only places that ask whether a block is "solid":
 
     stops_bodies    what moves is held up by it                  world/physics.py
     stops_sight     rays of the crosshair and of frames end      player/raycast.py, box_field.py
-    stops_light     no light of the sky enters it                world/sky_light.py
     covers          counts as the highest block of its column    world/edits.py
     bears           sand and gravel rest on it                   world/edits.py, game/falling.py
     is_replaceable  another block may be put in its place        game/use_and_drop.py
@@ -250,8 +249,6 @@ _REPLACEABLE = frozenset(
 
 _STOPS_BODIES = _column(_is_something)
 _STOPS_SIGHT = _column(_is_something)
-_STOPS_LIGHT = _column(lambda block: block.shape is Shape.CUBE and not block.see_through)
-_set(_STOPS_LIGHT, True, "slab", type="double")
 _COVERS = _column(_is_something)
 _BEARS = _column(lambda block: block.name not in _REPLACEABLE)
 _IS_REPLACEABLE = _column(lambda block: block.name in _REPLACEABLE)
@@ -269,12 +266,6 @@ def stops_bodies(block: int) -> bool:
 def stops_sight(block: int) -> bool:
     """Whether a ray ends in a block: that of the crosshair, and those that draw the world."""
     return holds(_STOPS_SIGHT, block)
-
-
-@shared_with_kernels
-def stops_light(block: int) -> bool:
-    """Whether the light of the sky does not enter a block, as in Minecraft."""
-    return holds(_STOPS_LIGHT, block)
 
 
 @shared_with_kernels

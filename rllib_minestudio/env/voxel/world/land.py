@@ -33,7 +33,7 @@ from collections.abc import Collection, Iterator, Set
 
 import numpy as np
 
-from rllib_minestudio.env.voxel.world import box_field, sky_light, worldgen
+from rllib_minestudio.env.voxel.world import box_field, lighting, worldgen
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, WINDOW
 from rllib_minestudio.env.voxel.world.edits import EditMemory
 
@@ -63,9 +63,7 @@ class Land:
             layer radius r (no block within r - 1 columns), bits 5-9 and 10-14 the number of layers
             up and down (at most 15) in which the radius is at least r, too.
         top: y of the highest block of a column, uint8 [256 * 256]; see `box_field.column_index`.
-        light: Level of sky light, uint8, indexed as `blocks`; see `sky_light`.
-        shade: From which layer up all cells of a column and of those around it are opaque or have
-            the full light, uint8 [256 * 256]; see `sky_light.find_shade`.
+        lighting: Light of the sky and of blocks, see `lighting`.
         edits: What was changed.
         seed: The seed from which the terrain is made.
     """
@@ -75,9 +73,7 @@ class Land:
         self.layer_radius = np.zeros(WINDOW * WINDOW * HEIGHT, np.uint8)
         self.box = np.zeros(WINDOW * WINDOW * HEIGHT, np.uint16)
         self.top = np.zeros(WINDOW * WINDOW, np.uint8)
-        self.light = np.zeros(WINDOW * WINDOW * HEIGHT, np.uint8)
-        self.shade = np.zeros(WINDOW * WINDOW, np.uint8)
-        self._dimmed = np.zeros(WINDOW * WINDOW, np.uint8)
+        self.lighting = lighting.new_lighting()
         self.edits = EditMemory()
         self._slots: dict[Chunk, Chunk] = {}
         """Slot in the window -> the chunk in it."""
@@ -142,18 +138,16 @@ class Land:
 
         Chunks that are near enough to matter become ready as well.
         """
-        low, high = ys
+        low = ys[0]
         for chunk in _chunks_of(xs, zs, 0):
             lowest, highest = self._layers[chunk]
             self._layers[chunk] = min(lowest, ys[0]), max(highest, ys[1])
-            low, high = min(low, lowest), max(high, highest)
+            low = min(low, lowest)
         near = _chunks_of(xs, zs, box_field.REACH + 1)
         if not self._ready.issuperset(near):
             self.make_ready(self.lacking(set(near)))
         box_field.refresh(self.blocks, self.top, self.layer_radius, self.box, *xs, *zs, *ys)
-        # A block takes the light from all layers below it.
-        sky_light.refresh(self.light, self.blocks, self.top, *xs, low, high, *zs)
-        self._find_shade(xs, zs, low)
+        lighting.refresh(self.lighting, self.blocks, self.top, *xs, *ys, *zs, low)
 
     def _make(self, chunk: Chunk) -> None:
         slot = (chunk[0] % CHUNKS, chunk[1] % CHUNKS)
@@ -170,19 +164,15 @@ class Land:
         self._let_light_in(chunk)
 
     def _let_light_in(self, chunk: Chunk) -> None:
-        """Add a chunk just made to the fields of light and shade."""
+        """Add a chunk just made to the fields of light."""
         around = [near for near in square(chunk, 1) if near in self._layers]
         slots = np.zeros((CHUNKS, CHUNKS), np.bool_)
         for x, z in around:
             slots[x % CHUNKS, z % CHUNKS] = True
-        low = min(self._layers[near][0] for near in around)
+        low, high = min(self._layers[near][0] for near in around), self._layers[chunk][1]
         x, z = chunk[0] * CHUNK, chunk[1] * CHUNK
-        sky_light.enter_chunk(self.light, self.blocks, self.top, slots, x, z, low)
-        self._find_shade((x, x + CHUNK), (z, z + CHUNK), low)
-
-    def _find_shade(self, xs: Span, zs: Span, low: int) -> None:
-        arrays = self.blocks, self.top, self._dimmed, self.shade
-        sky_light.find_shade(*arrays, *xs, *zs, low)
+        arrays = self.lighting, self.blocks, self.top, slots.reshape(-1)
+        lighting.enter_chunk(*arrays, x, z, low, high)
 
     def _build(self, strip: list[Chunk]) -> None:
         """Build the fields of chunks adjacent along z; all chunks around them must be made."""

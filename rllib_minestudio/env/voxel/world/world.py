@@ -37,8 +37,8 @@ class World:
         layer_radius: Distance to the nearest block of the layer.
         box: The box field.
         top: Highest block of each column.
-        light: Level of sky light.
-        shade: From which layer up there is nothing but full light around each column.
+        light: Levels of the light of the sky and of blocks, see `light_field`.
+        shade: From which layer up there is nothing but full light of the sky around each column.
         ceiling: No loaded block is at or above this y. It never falls, and rises in steps of 8.
         seed: The seed from which the terrain is made.
         changes: A counter that grows whenever blocks change or the seed does, by which others can
@@ -50,9 +50,9 @@ class World:
     def __init__(self) -> None:
         self._land = Land()
         self.changes = 0
-        self.blocks, self.top, self.light = self._land.blocks, self._land.top, self._land.light
+        self.blocks, self.top = self._land.blocks, self._land.top
         self.layer_radius, self.box = self._land.layer_radius, self._land.box
-        self.shade = self._land.shade
+        self.light, self.shade = self._land.lighting.light, self._land.lighting.shade
         self.reset(0)
 
     def reset(self, seed: int) -> None:

@@ -55,12 +55,24 @@ def test_light_under_a_roof_comes_from_its_edge(engine):
 
 
 @pytest.mark.parametrize(
-    ("block", "light"), [("glass", 10), ("torch", 10), ("ice", 10), ("bricks", 0), ("furnace", 0)]
+    ("block", "light"),
+    [("glass", 15), ("torch", 15), ("ice", 10), ("oak_leaves", 10), ("bricks", 0), ("furnace", 0)],
 )
 def test_light_falls_through_what_it_passes_in_minecraft(engine, block, light):
     shaft = ("/fill ~-1 ~ ~-1 ~1 ~3 ~1 stone", "/fill ~ ~ ~ ~ ~3 ~ air")
     roofed = stats(engine, "/time set 6000", *shaft, f"/setblock ~ ~4 ~ {block}")
-    assert roofed["light_level"] == light  # five steps to the open air
+    assert roofed["light_level"] == light  # what is not clear leaves five steps to the open air
+
+
+def test_torches_light_the_night_and_caves(engine):
+    dark = stats(
+        engine, "/time set 18000", "/fill ~-2 ~-1 ~-2 ~2 ~3 ~2 stone", "/fill ~ ~ ~ ~1 ~1 ~ air"
+    )
+    assert dark["light_level"] == 0
+    lit = stats(engine, "/setblock ~1 ~ ~ torch")
+    assert (lit["light_level"], lit["sky_light_level"], lit["can_see_sky"]) == (13, 0.0, False)
+    assert stats(engine, "/setblock ~1 ~ ~ furnace[lit=true]")["light_level"] == 12
+    assert stats(engine, "/setblock ~1 ~ ~ furnace")["light_level"] == 0
 
 
 def test_light_falls_through_leaves_and_fades_in_a_tunnel(engine):

@@ -29,7 +29,7 @@ from rllib_minestudio.env.voxel.render.renderer import Renderer
 from rllib_minestudio.env.voxel.render.sky import sun_angle
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT, block_index
-from rllib_minestudio.env.voxel.world.sky_light import level_at
+from rllib_minestudio.env.voxel.world.light_field import light_at
 from rllib_minestudio.env.voxel.world.world import World
 from tests.env.voxel.render.render_stage import FLOOR, MIDNIGHT, NOON, Stage
 
@@ -111,21 +111,21 @@ def is_cube(world: World, cell: Cell) -> bool:
     return world.block_at(*cell) not in (AIR, GLASS)
 
 
-def level(world: World, cell: Cell) -> int:
-    return int(level_at(world.light, *cell))
+def levels(world: World, cell: Cell) -> np.ndarray:
+    """Levels of block light and of the sky's."""
+    return np.array(divmod(light_at(world.light, *cell), 16))
 
 
-def expected_corner(world: World, front: Cell, one: Cell, two: Cell) -> tuple[float, float]:
-    """Openness and level of light at a corner, where two sides and a diagonal cell meet."""
+def expected_corner(world: World, front: Cell, one: Cell, two: Cell) -> np.ndarray:
+    """Openness, and both levels of light, at a corner where two sides and a diagonal cell meet."""
     diagonal = tuple(a + b - c for a, b, c in zip(one, two, front, strict=True))
     if is_cube(world, one) and is_cube(world, two):
         diagonal = one
     cells = (front, one, two, diagonal)
-    first = level(world, front)
-    return (
-        float(np.mean([0.2 if is_cube(world, cell) else 1.0 for cell in cells])),
-        float(np.mean([level(world, cell) or first for cell in cells])),
-    )
+    lights = [levels(world, cell) for cell in cells]
+    lights = [light if light.any() else lights[0] for light in lights]
+    openness = np.mean([0.2 if is_cube(world, cell) else 1.0 for cell in cells])
+    return np.array([openness, *np.mean(lights, 0)])
 
 
 def expected_light(world: World, eye: np.ndarray, ray: np.ndarray, depth: float, lights):
@@ -139,14 +139,16 @@ def expected_light(world: World, eye: np.ndarray, ray: np.ndarray, depth: float,
     front = step(cell, axis, -int(np.sign(ray[axis])))
     first, second = (along for along in range(3) if along != axis)
     shares = point - np.floor(point)
-    found = np.zeros(2)
+    found = np.zeros(3)
     for high_1, high_2 in itertools.product((0, 1), repeat=2):
         one, two = step(front, first, 2 * high_1 - 1), step(front, second, 2 * high_2 - 1)
         weight = shares[first] if high_1 else 1 - shares[first]
         weight *= shares[second] if high_2 else 1 - shares[second]
-        found += weight * np.array(expected_corner(world, front, one, two))
-    below = min(int(found[1]), 14)
-    lit = lights[below] + (lights[below + 1] - lights[below]) * (found[1] - below)
+        found += weight * expected_corner(world, front, one, two)
+    lit = lights
+    for level in found[1:]:
+        below = min(int(level), 14)
+        lit = lit[below] + (lit[below + 1] - lit[below]) * (level - below)
     return found[0] * lit
 
 
@@ -169,10 +171,11 @@ def in_white(renderer: Renderer, monkeypatch: pytest.MonkeyPatch) -> Renderer:
     return renderer
 
 
-def crowd(stage: Stage, seed: int, roofed: bool) -> None:
-    """Put blocks at random around the player, under a roof with holes."""
+def crowd(stage: Stage, seed: int, roofed: bool, lamps: int) -> None:
+    """Put blocks at random around the player, under a roof with holes, some of them glowing."""
     random = np.random.default_rng(seed)
-    kinds = [BLOCK_ID[name] for name in ("stone", "oak_leaves", "glass")]
+    kinds = [BLOCK_ID[name] for name in ("stone", "oak_leaves", "glass")] * 30
+    kinds += [BLOCK_ID[name] for name in ("glowstone", "magma_block", "soul_lantern")] * lamps
     cells = zip(
         *(random.integers(low, high, 350) for low, high in ((-9, 9), (0, 5), (-9, 9))), strict=True
     )
@@ -190,20 +193,23 @@ def crowd(stage: Stage, seed: int, roofed: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seed", "roofed", "daytime", "gamma", "yaw", "pitch"),
+    ("seed", "roofed", "lamps", "daytime", "gamma", "yaw", "pitch"),
     [
-        (1, False, NOON, 0.5, 30, 25),
-        (2, True, MIDNIGHT, 0.5, 160, 10),
-        (3, True, NOON, 0.5, -100, -30),
-        (4, True, NOON, 2.0, 20, 5),  # the light map is even from level 8 up
+        (1, False, 0, NOON, 0.5, 30, 25),
+        (2, True, 0, MIDNIGHT, 0.5, 160, 10),
+        (3, True, 0, NOON, 0.5, -100, -30),
+        (4, True, 0, NOON, 2.0, 20, 5),  # the light map is even from level 8 up
+        (5, True, 1, NOON, 0.5, 40, 15),
+        (6, False, 1, MIDNIGHT, 1.0, -30, 20),
+        (7, True, 2, MIDNIGHT, 2.0, 120, 10),
     ],
 )
 def test_frames_are_lit_as_a_reference_lights_each_pixel(
-    seed: int, roofed: bool, daytime: int, gamma: float, yaw: float, pitch: float,
+    seed: int, roofed: bool, lamps: int, daytime: int, gamma: float, yaw: float, pitch: float,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     stage = Stage(*((0, 0) if seed == 1 else (250, -130)))  # the latter across the window's border
-    crowd(stage, seed, roofed)
+    crowd(stage, seed, roofed, lamps)
     renderer = in_white(Renderer((56, 40), gamma=gamma), monkeypatch)
     stage.stand(yaw, pitch)
     frame = stage.draw(renderer, daytime).reshape(-1, 3).astype(int)
@@ -246,6 +252,31 @@ def test_four_corners_of_a_floor_in_the_games_window(monkeypatch: pytest.MonkeyP
     columns = frame[:, 2::5] * 255
     expected = columns[low] * (1 - share) + columns[np.minimum(low + 1, 359)] * share
     assert np.abs(small.max(-1) - expected).max() <= 1, "the frame is the window scaled down"
+
+
+def floor_of_a_hall(lamp: str, monkeypatch: pytest.MonkeyPatch) -> np.ndarray:
+    """A row of pixels from the middle of a closed hall's floor outwards, where a lamp is let in."""
+    stage = Stage()
+    stage.fill((-12, 13), (-1, 9), (-12, 13), "stone")
+    stage.fill((-10, 11), (0, 8), (-10, 11), "air")
+    stage.fill((0, 1), (-1, 0), (0, 1), lamp)
+    stage.stand(pitch=90)
+    stage.player.position[1] = FLOOR + 5
+    frame = stage.draw(in_white(Renderer((65, 65), aspect=1.0), monkeypatch), MIDNIGHT)
+    return frame[32, 32:].astype(int)
+
+
+def test_lamps_in_the_dark_shine_warmly_and_fade(monkeypatch: pytest.MonkeyPatch) -> None:
+    dark = floor_of_a_hall("stone", monkeypatch)
+    np.testing.assert_array_equal(dark, 56)  # the reference's darkest level
+    # Magma is of level 3, so there is 2 above it, 1 beside that, and on average halfway between.
+    faint = floor_of_a_hall("magma_block", monkeypatch)
+    assert faint[0].tolist() == pytest.approx(
+        [(94 + 131) / 2, (81 + 107) / 2, (72 + 88) / 2], abs=2
+    )
+    assert (np.diff(faint, axis=0) <= 0).all() and (faint[-4:] == 56).all()
+    bright = floor_of_a_hall("glowstone", monkeypatch)
+    assert (bright[:12] == 255).all() and bright[-1, 0] > 200 and (bright >= faint).all()
 
 
 def test_occlusion_does_not_end_with_distance(monkeypatch: pytest.MonkeyPatch) -> None:

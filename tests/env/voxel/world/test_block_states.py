@@ -22,7 +22,6 @@ from rllib_minestudio.env.voxel.world.block_states import (
     properties_of,
     states_of,
     stops_bodies,
-    stops_light,
     stops_sight,
     turned_to,
 )
@@ -67,9 +66,6 @@ def test_every_family_has_kinds_and_every_block_a_number_of_its_own():
 
 
 def test_predicates_by_kind_and_state():
-    slab = BLOCK_ID["oak_slab"]
-    assert stops_light(turned_to(slab, type="double"))
-    assert not stops_light(slab) and not stops_light(turned_to(slab, type="top"))
     snow = BLOCK_ID["snow"]
     assert is_replaceable(snow) and not is_replaceable(turned_to(snow, layers="2"))
     for block in ALL:
@@ -77,7 +73,7 @@ def test_predicates_by_kind_and_state():
         something = kind_of(block) != AIR
         asked = (stops_bodies(block), stops_sight(block), covers(block))
         assert asked == (something,) * 3
-    for predicate in (stops_light, covers, is_replaceable):
+    for predicate in (covers, is_replaceable):
         of_all = predicate(np.array(ALL, np.uint16))
         assert of_all.tolist() == [bool(predicate(block)) for block in ALL]
     assert is_replaceable(AIR) and not bears(AIR)

@@ -1,11 +1,12 @@
 """Land on the move: whatever was walked, teleported and built before, all is as if made anew.
 
-After every operation blocks, tops, light, layer radius and boxes of all that is ready, loaded or
+After every operation blocks, tops, lights, layer radius and boxes of all that is ready, loaded or
 ahead, are compared with those of land that is made at the same place at once, with the same edits.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from random import Random
 
 import numpy as np
@@ -32,8 +33,9 @@ SLAB, LOG = BLOCK_ID["oak_slab"], BLOCK_ID["oak_log"]
 BUILT = (
     *(AIR, AIR, AIR, STONE, STONE, SLAB, block_of(SLAB, {"type": "double"})),
     *(block_of(LOG, {"axis": "x"}), block_of(BLOCK_ID["bell"], {"attachment": "double_wall"})),
+    *(BLOCK_ID["torch"], BLOCK_ID["glowstone"], BLOCK_ID["oak_leaves"], BLOCK_ID["oak_stairs"]),
 )
-"""Blocks that are put, in states that let light pass and others."""
+"""Blocks that are put, in states that let light pass, emit it, and others."""
 FRESH = Land()
 
 
@@ -138,11 +140,23 @@ class Walk:
         assert made <= set(land.made)
         assert len(land.made) == len({(x % 16, z % 16) for x, z in land.made})
         remake(sorted(land.made), ready, self.edits)
-        names = ("blocks", "top", "layer_radius", "box", "light")
-        for name, chunks in zip(names, (land.made, land.made, *[ready] * 3), strict=True):
-            for chunk in chunks:
-                kept, anew = part(getattr(land, name), chunk), part(getattr(FRESH, name), chunk)
-                assert np.array_equal(kept, anew), f"{name} of the chunk {chunk}"
+        names = ("blocks", "top", "layer_radius", "box")
+        for name, chunks in zip(names, (land.made, land.made, ready, ready), strict=True):
+            compare(name, getattr(land, name), getattr(FRESH, name), chunks)
+        for name, kept, anew in zip(
+            land.lighting._fields, land.lighting, FRESH.lighting, strict=True
+        ):
+            compare(name, kept, anew, ready if name == "light" else square(self._centre(), 5))
+
+    def _centre(self) -> Chunk:
+        assert self.world.centre is not None
+        return self.world.centre
+
+
+def compare(name: str, kept: np.ndarray, anew: np.ndarray, chunks: Collection[Chunk]) -> None:
+    """Compares an array of the window with one made anew, in some chunks."""
+    for chunk in chunks:
+        assert np.array_equal(part(kept, chunk), part(anew, chunk)), f"{name} of {chunk}"
 
 
 def part(flat: np.ndarray, chunk: Chunk) -> np.ndarray:
@@ -163,7 +177,8 @@ def remake(made: list[Chunk], ready: list[Chunk], edits: dict[tuple[int, int, in
     for x, z in {(x, z) for x, _, z in edits if (x // CHUNK, z // CHUNK) in known}:
         solid = np.flatnonzero(FRESH.blocks[block_index(x, 0, z) : block_index(x, 0, z) + HEIGHT])
         FRESH.top[column_index(x, z)] = solid[-1] if len(solid) else 0
-    FRESH.light.fill(0)
+    for field in FRESH.lighting:
+        field.fill(0)
     FRESH._layers = dict.fromkeys(made, (0, HEIGHT))
     for chunk in made:
         FRESH._let_light_in(chunk)

@@ -1,0 +1,157 @@
+"""The light of blocks in every cell; see `light_field` for the rule that it follows.
+
+`enter_chunk` and `refresh` keep the field exact where `sky_light` keeps its own, and for the same
+reasons.
+
+Few cells have any of this light, so each column has its *glow*: the layer above the highest cell
+that has some, rounded up to a multiple of eight; 0 if none has.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import int64, uint8, uint64
+
+from rllib_minestudio.env.voxel.kernels import kernel
+from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, block_index, column_index
+from rllib_minestudio.env.voxel.world.light_field import (
+    BLOCKS,
+    QUEUE,
+    Columns,
+    Ids,
+    Light,
+    Slots,
+    is_open,
+    level_of,
+    longer,
+    optics_at,
+    set_level,
+    settle,
+    spread,
+)
+from rllib_minestudio.env.voxel.world.optics import emission
+
+_WORD = 8  # layers of a column in a 64-bit word
+_WORDS = HEIGHT // _WORD
+_ANY = np.uint64(0xF0F0F0F0F0F0F0F0)  # the levels of block light in a word
+
+
+@kernel()
+def enter_chunk(
+    light: Light, blocks: Ids, glow: Columns, slots: Slots,
+    x0: int, z0: int, low: int, high: int,
+) -> int:  # fmt: skip
+    """Add a chunk whose blocks have just been made to the field, where it has no light yet.
+
+    Args:
+        light: uint8 [2**23].
+        blocks: The window's blocks, uint16 [2**23].
+        glow: uint8 [2**16], updated.
+        slots: The slots of the chunk, and of those around it that are made.
+        x0: First column of the chunk.
+        z0: First column of the chunk.
+        low: No block of the chunk emits light below this layer.
+        high: No block of the chunk is at or above this layer.
+
+    Returns:
+        How many columns beyond the chunk this light may have changed.
+    """
+    x1, z1, brightest = x0 + CHUNK, z0 + CHUNK, 1
+    queue, end = np.empty(QUEUE, np.int32), 0
+    for x in range(x0 - 1, x1 + 1):
+        for z in range(z0 - 1, z1 + 1):
+            if end + HEIGHT > len(queue):
+                queue = longer(queue)
+            if x0 <= x < x1 and z0 <= z < z1:
+                glow[column_index(x, z)] = uint8(0)
+                for y in range(low, high):
+                    index = block_index(x, y, z)
+                    level = int64(emission(optics_at(blocks, index)))
+                    if level > 0:
+                        set_level(light, index, BLOCKS, level)
+                        queue[end] = index
+                        end += 1
+                        brightest = max(brightest, level)
+            elif is_open(slots, block_index(x, 0, z)):
+                for y in range(int64(glow[column_index(x, z)])):
+                    index = block_index(x, y, z)
+                    level = level_of(light, index, BLOCKS)
+                    if level > 1:
+                        queue[end] = index
+                        end += 1
+                        brightest = max(brightest, level)
+    if end == 0:
+        return 0
+    spread(light, blocks, slots, BLOCKS, queue, end)
+    reach = brightest - 1
+    _find_glow(light, glow, x0 - reach, x1 + reach, z0 - reach, z1 + reach)
+    return reach
+
+
+@kernel()
+def refresh(
+    light: Light, blocks: Ids, floor: Columns, glow: Columns, slots: Slots,
+    x0: int, x1: int, y0: int, y1: int, z0: int, z1: int,
+) -> int:  # fmt: skip
+    """Update the field after changes of blocks in [x0, x1) x [y0, y1) x [z0, z1).
+
+    Args:
+        light: uint8 [2**23], exact before the change within `REACH` columns of it.
+        blocks: The window's blocks, uint16 [2**23].
+        floor: Floors of the columns, uint8 [2**16].
+        glow: uint8 [2**16], updated.
+        slots: All slots.
+        x0: First column.
+        x1: Column after the last.
+        y0: First layer.
+        y1: Layer after the last.
+        z0: First column.
+        z1: Column after the last.
+
+    Returns:
+        How many columns beyond these this light may have changed.
+    """
+    cells, count = np.empty(QUEUE, np.int32), 0
+    for x in range(x0 - 1, x1 + 1):
+        for z in range(z0 - 1, z1 + 1):
+            if count + HEIGHT > len(cells):
+                cells = longer(cells)
+            is_inside, around = x0 <= x < x1 and z0 <= z < z1, _glow_around(glow, x, z)
+            # A full side of a block counts for the cell beside it as well.
+            for y in range(max(y0 - 1, 0), min(y1 + 1, HEIGHT)):
+                index = block_index(x, y, z)
+                # Where no light is near, only a block that emits some matters.
+                is_near = around > 0 and y <= around
+                if is_near or (is_inside and emission(optics_at(blocks, index)) > 0):
+                    cells[count] = index
+                    count += 1
+    if count == 0:
+        return 0
+    highest = settle(light, blocks, floor, slots, BLOCKS, cells, count)
+    if highest:
+        _find_glow(light, glow, x0 - highest, x1 + highest, z0 - highest, z1 + highest)
+    return highest
+
+
+@kernel()
+def _glow_around(glow: Columns, x: int, z: int) -> int:
+    """The highest glow of a column and the four beside it."""
+    return int64(
+        max(
+            glow[column_index(x, z)],
+            max(glow[column_index(x - 1, z)], glow[column_index(x + 1, z)]),
+            max(glow[column_index(x, z - 1)], glow[column_index(x, z + 1)]),
+        )
+    )
+
+
+@kernel()
+def _find_glow(light: Light, glow: Columns, x0: int, x1: int, z0: int, z1: int) -> None:
+    """Update the glow of the columns [x0, x1) and [z0, z1)."""
+    words = light.view(np.uint64)
+    for x in range(x0, x1):
+        for z in range(z0, z1):
+            first, count = uint64(block_index(x, 0, z) // _WORD), uint64(_WORDS)
+            while count > 0 and words[first + count - uint64(1)] & _ANY == 0:
+                count -= uint64(1)
+            glow[column_index(x, z)] = uint8(count * uint64(_WORD))
