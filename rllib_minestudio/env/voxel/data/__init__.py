@@ -1,6 +1,7 @@
 """Tables of facts about Minecraft Java 1.16.5, as files that a reader can check.
 
 blocks.csv      every block, in the order of Minecraft's registry, which gives the ids
+plants.csv      plants: how they are drawn, and what they grow on
 block_loot.json drops of the blocks that do not simply drop one item
 items.csv       every item, in the order of Minecraft's registry
 tools.csv       items that mine faster or hit harder than the hand

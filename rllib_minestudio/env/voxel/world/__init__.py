@@ -3,9 +3,12 @@
 world        the blocks around the player, and all operations on them
 land         the chunks in the window: which are made, and which have their fields
 edits        changes of blocks, and the memory of what was changed
-worldgen     terrain from the seed
+worldgen     terrain and trees from the seed
+vegetation   grass, flowers and pumpkins from the seed
 box_field    the empty boxes through which rays leap
+thin_blocks  where the plants are that rays pass through
 sky_light    the light of the sky in every cell
 physics      collision of boxes with blocks, the constants of motion
+plants       which blocks are plants, what they grow on, where in their cell they stand
 blocks       the table of block types
 """
