@@ -322,7 +322,9 @@ def lacks_half(block: int, cell: Cell, block_at: BlockAt) -> bool:
     found = block_at(*place)
     # Not the same block: what a click changes may differ.
     which = "part" if "part" in properties_of(half) else "half"
-    return kind_of(found) != kind_of(half) or properties_of(found)[which] != properties_of(half)[which]
+    return (
+        kind_of(found) != kind_of(half) or properties_of(found)[which] != properties_of(half)[which]
+    )
 
 
 def stands(block: int, cell: Cell, block_at: BlockAt) -> bool:

@@ -391,7 +391,7 @@ def view_problems(
 
 
 class StillPicture:
-    """The terrain, sky and plants drawn last, for as long as drawing them again would change nothing.
+    """Terrain, sky and plants drawn last, for as long as drawing them again would change nothing.
 
     They depend on the world's blocks, the camera (which has the colours of biome and fog) and the
     hour. Mobs, items, cracks, outline, dust, clouds, hand and display are drawn over them in every

@@ -242,7 +242,6 @@ _REPLACEABLE = frozenset(
 """Kinds in whose place others are put; of snow, only a single layer."""
 
 
-
 def _is_thin(block: Block) -> bool:
     return BLOCK_ID[block.name] in THIN_KINDS
 
@@ -253,7 +252,9 @@ def _has_body(block: Block) -> bool:
 
 def _needs_others(block: Block) -> bool:
     family = FAMILY_OF[BLOCK_ID[block.name]]
-    return bool(family.support) or "part" in family.stored or "lower" in family.stored.get("half", ())
+    return (
+        bool(family.support) or "part" in family.stored or "lower" in family.stored.get("half", ())
+    )
 
 
 _IS_THIN = _column(_is_thin)
@@ -284,8 +285,8 @@ def stops_sight(block: int) -> bool:
 
 
 @shared_with_kernels
-def stops_rays(block: int) -> bool:
-    """Whether the rays that draw the terrain end in a block."""
+def stops_rays(block: Any) -> Any:
+    """Whether the rays that draw the terrain end in a block; one block, or each of an array."""
     return _holds(_STOPS_RAYS, block)
 
 

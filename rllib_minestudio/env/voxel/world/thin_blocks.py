@@ -52,17 +52,20 @@ def find_thin(
     """
     for x in range(x0, x1):
         for z in range(z0, z1):
-            start = block_index(x, 0, z)
-            first = COLUMN_WORDS * column_index(x, z)
+            start, first = block_index(x, 0, z), COLUMN_WORDS * column_index(x, z)
             for part in range(COLUMN_WORDS):
                 low, high = max(y0, part * WORD_LAYERS), min(y1, (part + 1) * WORD_LAYERS)
-                if low >= high:
-                    continue
-                word = thin[first + part]
-                for y in range(low, high):
-                    bit = uint64(1) << uint64(y & (WORD_LAYERS - 1))
-                    word = word | bit if is_thin(blocks[start + y]) else word & ~bit
-                thin[first + part] = word
+                if low < high:
+                    thin[first + part] = _renewed(thin[first + part], blocks, start, low, high)
+
+
+@kernel(inline="always")
+def _renewed(word: int, blocks: NDArray[np.uint16], start: int, low: int, high: int) -> int:
+    """A column's word with the bits of layers [low, high) renewed."""
+    for y in range(low, high):
+        bit = uint64(1) << uint64(y & (WORD_LAYERS - 1))
+        word = word | bit if is_thin(blocks[start + y]) else word & ~bit
+    return word
 
 
 @kernel()
@@ -81,17 +84,21 @@ def enter_chunk(
     """
     for x in range(x0, x0 + CHUNK):
         for z in range(z0, z0 + CHUNK):
-            first = COLUMN_WORDS * column_index(x, z)
-            thin[first : first + COLUMN_WORDS] = uint64(0)
-    find_thin(blocks, thin, x0, x0 + CHUNK, z0, z0 + CHUNK, low, high)
+            start, first = block_index(x, 0, z), COLUMN_WORDS * column_index(x, z)
+            for part in range(COLUMN_WORDS):
+                y0, y1 = max(low, part * WORD_LAYERS), min(high, (part + 1) * WORD_LAYERS)
+                thin[first + part] = _renewed(uint64(0), blocks, start, y0, y1)
+
+
+_DE_BRUIJN = 0x03F79D71B4CB0A89
+"""A number in which each run of six bits is another one, so that it tells shifts apart."""
+_SHIFTS = np.zeros(64, np.int64)
+for _shift in range(64):
+    _SHIFTS[(_DE_BRUIJN << _shift & 2**64 - 1) >> 58] = _shift
 
 
 @kernel(inline="always")
 def lowest_bit(word: int) -> int:
-    """The number of the lowest bit that is set in a uint64, which is not 0."""
-    number = 0
-    for step in (32, 16, 8, 4, 2, 1):
-        if word & ((uint64(1) << uint64(step)) - uint64(1)) == uint64(0):
-            word = word >> uint64(step)
-            number += step
-    return number
+    """Number of the lowest bit set in a uint64 that is not 0, see Leiserson et al. (1998)."""
+    alone = word & (~word + uint64(1))
+    return _SHIFTS[(alone * uint64(_DE_BRUIJN)) >> uint64(58)]

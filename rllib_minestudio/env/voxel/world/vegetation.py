@@ -1,10 +1,11 @@
 """Grass, flowers and pumpkins of new land, in patches as Minecraft Java 1.16's (`RandomPatch`).
 
 A chunk has so many *patches* of each kind as its biome says. A patch has a centre, and tries to
-grow a plant so many times around it, at the sum of two random offsets along each axis, so that most
-tries are near the centre. A try succeeds if it hits the air above the ground that the plant grows
-on. The centre is on the ground, or at any height up to some limit: then few patches have a centre
-near enough to the ground, and these have many plants.
+grow a plant so many times around it, at the difference of two random offsets along each axis, so
+that most tries are near the centre. A try succeeds if it hits the air above the ground that the
+plant grows on. The centre is at any height up to some limit: few patches have a centre near enough
+to the ground, and these have many plants. Or it is on the ground, and so are a quarter of the
+tries; here these follow the ground, which on gentle land comes to the same.
 
 Patches reach into other chunks. So a chunk goes through the patches of those around it as well,
 always in the same order, and grows what falls into its own columns. What grows thus depends on the
@@ -18,46 +19,36 @@ this land has none of either. Cactus grows with the trees, see `worldgen`.
 from __future__ import annotations
 
 import numpy as np
-from numba import int64
+from numba import int64, uint64
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.world import blocks as b
 from rllib_minestudio.env.voxel.world.block_states import block_of
 from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
-from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, block_index, column_index
+from rllib_minestudio.env.voxel.world.box_field import CHUNK, block_index, column_index
 from rllib_minestudio.env.voxel.world.worldgen import (
     BIOMES,
     DESERT,
     FOREST,
     PLAINS,
     biome_at,
-    ground_height,
     hash_place,
     noise,
 )
 
 # ------------------------------------------------------------------------------------ the patches
 
-GRASS, TALL_GRASS, PLAINS_FLOWERS, FOREST_FLOWERS, FOREST_BUSHES, DEAD_BUSHES, PUMPKINS = (
-    range(7)
-)
+GRASS, TALL_GRASS, PLAINS_FLOWERS, FOREST_FLOWERS, FOREST_BUSHES, DEAD_BUSHES, PUMPKINS = range(7)
 """Kinds of patches, in the order in which they grow."""
 
-ON_GROUND, ABOVE_GROUND, TWICE_GROUND = range(3)
-"""Height of a patch's centre: the ground's, any up to 32 above it, any up to twice as high."""
-
-_ABOVE = 32
-
-# Of each kind of patch: tries, and the height of the centre.
+# Of each kind of patch: tries, and below which layer the centre may be anywhere; 0 if it is on the
+# ground. In Minecraft these are the layers up to 32 above the ground, and up to twice as high.
 _TRIES = np.array([32, 64, 64, 64, 64, 4, 64], np.int64)
-_CENTRE = np.array(
-    [
-        *(ON_GROUND, ABOVE_GROUND, ABOVE_GROUND, ABOVE_GROUND, ABOVE_GROUND),
-        *(ON_GROUND, TWICE_GROUND),
-    ],
-    np.int64,
-)
+MOST_TRIES = 64
+_LIMIT = np.array([0, 99, 99, 99, 99, 0, 134], np.int64)
+_LOWEST_GROUND, _HIGHEST_GROUND = 62, 71
+"""Between these layers is all ground, see `worldgen.ground_height`."""
 
 # In plains a noise of the place decides between many tulips with little grass, and the usual.
 _TULIP_SHARE = 0.1
@@ -92,8 +83,12 @@ _MEADOW = _ids("poppy azure_bluet oxeye_daisy cornflower")
 _BUSHES = _ids("lilac rose_bush peony")
 _UPPER = np.zeros(len(b.BLOCKS), np.int64)
 """The upper half of plants that have one, by kind."""
-for _kind in (int(_TALL), *_BUSHES.tolist()):
-    _UPPER[_kind] = block_of(_kind, {"half": "upper"})
+for _tall in (int(_TALL), *_BUSHES.tolist()):
+    _UPPER[_tall] = block_of(_tall, {"half": "upper"})
+
+_IS_GROUND = np.zeros(len(b.BLOCKS), np.bool_)
+_IS_GROUND[[b.GRASS_BLOCK, b.DIRT, b.SAND, b.BEDROCK]] = True
+"""Whether a kind of block is the ground of new land."""
 
 _SALT = 1000
 """Of the first kind of patch; the hashes of others have the numbers after it."""
@@ -115,7 +110,7 @@ def grow_plants(
     Returns:
         The highest layer with a plant in it.
     """
-    highest = 0
+    highest, dices = 0, np.empty((2, MOST_TRIES), np.uint32)
     for near_x in range(chunk_x - 1, chunk_x + 2):
         for near_z in range(chunk_z - 1, chunk_z + 2):
             land = _land(near_x, near_z, seed)
@@ -123,7 +118,7 @@ def grow_plants(
                 number = _number(_PATCHES[land, feature], near_x, near_z, feature, seed)
                 for patch in range(number):
                     grown = _grow_patch(
-                        blocks, top, chunk_x, chunk_z, near_x, near_z, feature, patch, seed
+                        blocks, top, chunk_x, chunk_z, near_x, near_z, feature, patch, seed, dices
                     )
                     highest = max(highest, grown)
     return highest
@@ -152,7 +147,7 @@ def _number(count: int, chunk_x: int, chunk_z: int, feature: int, seed: int) -> 
     return count // _SURE + (1 if dice % _SURE < more else 0)
 
 
-@kernel()
+@kernel(inline="always")
 def _grow_patch(
     blocks: NDArray[np.uint16],
     top: NDArray[np.uint8],
@@ -163,6 +158,7 @@ def _grow_patch(
     feature: int,
     patch: int,
     seed: int,
+    dices: NDArray[np.uint32],
 ) -> int:
     """Grow what a patch of the chunk (near_x, near_z) has in the chunk (chunk_x, chunk_z).
 
@@ -175,26 +171,76 @@ def _grow_patch(
     x, z = near_x * CHUNK + (dice & 15), near_z * CHUNK + (dice >> 4 & 15)
     if max(x0 - x, x - x0 - CHUNK + 1, z0 - z, z - z0 - CHUNK + 1) > REACH:
         return 0
-    y = ground_height(x, z, seed) + 1
-    if _CENTRE[feature] != ON_GROUND:
-        limit = y + _ABOVE if _CENTRE[feature] == ABOVE_GROUND else 2 * y
-        at = (dice >> 8) * limit >> 24
-        if abs(at - y) > _RISE + REACH:  # the ground is nowhere steeper than that
-            return 0
-        y = at
+    follows = _LIMIT[feature] == 0
+    y = (dice >> 8) * _LIMIT[feature] >> 24
+    if not follows and (y < _LOWEST_GROUND - _RISE or y > _HIGHEST_GROUND + 1 + _RISE):
+        return 0
     bush = _BUSHES[dice % 4] if dice % 4 < len(_BUSHES) else _LILY
+    inside = _roll_inside(x, z, x0, z0, salt, _TRIES[feature], follows, dices)
     highest = 0
-    for number in range(_TRIES[feature]):
-        dice = int64(hash_place(x, z, salt + (number + 1) * 4096))
-        i = x + (dice & 7) - (dice >> 3 & 7)
-        k = z + (dice >> 6 & 7) - (dice >> 9 & 7)
-        if i // CHUNK != chunk_x or k // CHUNK != chunk_z:
+    for number in range(inside):
+        dice = int64(dices[0, number])
+        i, k = x + _across(dice), z + _across(dice >> 6)
+        layer = _above_ground(blocks, top, i, k) if follows else y + _up(dice)
+        if blocks[block_index(i, layer, k)] != b.AIR:
             continue
-        layer = y + (dice >> 12 & 3) - (dice >> 14 & 3)
         kind = bush if feature == FOREST_BUSHES else _kind(feature, i, k, dice >> 16, seed)
         if _grow(blocks, top, i, layer, k, kind):
             highest = max(highest, layer + (1 if _UPPER[kind] else 0))
     return highest
+
+
+@kernel(inline="always")
+def _across(dice: int) -> int:
+    """How far a try is off its patch's centre along an axis, of six random bits."""
+    return (dice & 7) - (dice >> 3 & 7)
+
+
+@kernel(inline="always")
+def _up(dice: int) -> int:
+    """How far a try is above its patch's centre."""
+    return (dice >> 12 & 3) - (dice >> 14 & 3)
+
+
+@kernel(inline="always")
+def _above_ground(blocks: NDArray[np.uint16], top: NDArray[np.uint8], x: int, z: int) -> int:
+    """The layer above the ground of a column, trees and cactus not counted."""
+    start, y = block_index(x, 0, z), int64(top[column_index(x, z)])
+    while not _IS_GROUND[blocks[start + y]]:
+        y -= 1
+    return y + 1
+
+
+@kernel(inline="always")
+def _roll_inside(
+    x: int, z: int, x0: int, z0: int, salt: int, tries: int, level: bool, dices: NDArray[np.uint32]
+) -> int:
+    """Write the random numbers of a patch's tries that fall into the chunk at (x0, z0).
+
+    Args:
+        x: The patch's column.
+        z: The patch's column.
+        x0: First column of the chunk.
+        z0: First column of the chunk.
+        salt: For the hash.
+        tries: How many tries the patch has.
+        level: Whether only those count that are level with the patch's centre.
+        dices: uint32 [2, at least `tries`]; the numbers are written into its first row.
+
+    Returns:
+        How many there are.
+    """
+    for number in range(tries):
+        dices[1, number] = hash_place(x, z, salt + (number + 1) * 4096)
+    found = 0
+    for number in range(tries):
+        dice = int64(dices[1, number])
+        i, k = x + _across(dice) - x0, z + _across(dice >> 6) - z0
+        dices[0, found] = dices[1, number]
+        # One comparison for both ends, and no branch: most tries of other chunks are outside.
+        is_inside = (uint64(i) < uint64(CHUNK)) & (uint64(k) < uint64(CHUNK))
+        found += int64(is_inside & ((not level) | (_up(dice) == 0)))
+    return found
 
 
 @kernel()
@@ -213,14 +259,12 @@ def _kind(feature: int, x: int, z: int, dice: int, seed: int) -> int:
     return _PUMPKIN if feature == PUMPKINS else _GRASS
 
 
-@kernel()
+@kernel(inline="always")
 def _grow(
     blocks: NDArray[np.uint16], top: NDArray[np.uint8], x: int, y: int, z: int, kind: int
 ) -> bool:
-    """Put a plant at a place if that is air above the ground that it grows on; tell whether."""
+    """Put a plant into the air if that is above the ground that it grows on; tell whether."""
     start = block_index(x, 0, z)
-    if not 0 < y < HEIGHT - 1 or blocks[start + y] != b.AIR:
-        return False
     ground = b.SAND if kind == _DEAD_BUSH else b.GRASS_BLOCK
     upper = _UPPER[kind]
     if blocks[start + y - 1] != ground or (upper != 0 and blocks[start + y + 1] != b.AIR):

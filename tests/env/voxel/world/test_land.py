@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.env.voxel.world import box_field
-from rllib_minestudio.env.voxel.world.block_states import block_of
+from rllib_minestudio.env.voxel.world.block_states import block_of, covers
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, STONE
 from rllib_minestudio.env.voxel.world.box_field import (
     CHUNK,
@@ -31,7 +31,11 @@ LAYERS = (0, 1, 15, 31, 32, 55, 60, 63, 64, 66, 68, 70, 75, 81, 95, 96, 112, 126
 SLAB, LOG = BLOCK_ID["oak_slab"], BLOCK_ID["oak_log"]
 BUILT = (
     *(AIR, AIR, AIR, STONE, STONE, SLAB, block_of(SLAB, {"type": "double"})),
-    *(block_of(LOG, {"axis": "x"}), block_of(BLOCK_ID["bell"], {"attachment": "double_wall"})),
+    *(
+        BLOCK_ID["poppy"],
+        block_of(LOG, {"axis": "x"}),
+        block_of(BLOCK_ID["bell"], {"attachment": "double_wall"}),
+    ),
 )
 """Blocks that are put, in states that let light pass and others."""
 FRESH = Land()
@@ -161,7 +165,8 @@ def remake(made: list[Chunk], ready: list[Chunk], edits: dict[tuple[int, int, in
         if (x // CHUNK, z // CHUNK) in known:
             FRESH.blocks[block_index(x, y, z)] = block
     for x, z in {(x, z) for x, _, z in edits if (x // CHUNK, z // CHUNK) in known}:
-        solid = np.flatnonzero(FRESH.blocks[block_index(x, 0, z) : block_index(x, 0, z) + HEIGHT])
+        column = FRESH.blocks[block_index(x, 0, z) : block_index(x, 0, z) + HEIGHT]
+        solid = np.flatnonzero(covers(column))
         FRESH.top[column_index(x, z)] = solid[-1] if len(solid) else 0
     FRESH.light.fill(0)
     FRESH._layers = dict.fromkeys(made, (0, HEIGHT))
