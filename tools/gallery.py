@@ -116,7 +116,8 @@ SCENES = (
           (*_garden(), "/tp @p ~ ~5 ~5 0 60"), ((0, {}),)),
     Scene("forest_floor", "grass, flowers and bushes between trunks", _at(6000, 60, 25),
           biome="forest"),
-    Scene("desert_bushes", "dead bushes and cactus on sand", _at(6000, 120, 12), biome="desert"),
+    Scene("desert_bushes", "dead bushes and cactus on sand",
+          (*_at(6000), "/tp @p ~-12 ~2 ~-7 120 12"), biome="desert"),
     Scene("meadow_night", "grass as dark as the ground", _at(18000, 200, 18)),
     Scene("room", "corners, steps and pillars with soft shade; light from the shaft", _room()),
     Scene(

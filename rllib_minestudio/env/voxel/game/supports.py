@@ -33,9 +33,11 @@ def notice(state: GameState) -> None:
     """Schedule what becomes of the places that changes since the last tick's call may concern."""
     world, block_ticks = state.world, state.block_ticks
     for place in world.unsupported:
-        if FALLS[kind_of(world.block_next_to(*place))]:
+        block = world.block_at(*place)
+        is_known = world.is_loaded(place[0], place[2])  # unless the player has been taken away
+        if FALLS[kind_of(block)] or not is_known:
             block_ticks.schedule(falling.FALL, place, falling.DELAY)
-        else:
+        if needs_others(block) or not is_known:
             block_ticks.schedule(SUPPORT, place, _DELAY)
     world.unsupported.clear()
 

@@ -21,6 +21,7 @@ from rllib_minestudio.env.voxel.render.texels import (
     FACE_EAST,
     FACE_NORTH,
     FACE_SHADE,
+    FACE_SOUTH,
     FACES,
     TEXTURE_SIZE,
     TEXTURE_WORDS,
@@ -37,6 +38,7 @@ from rllib_minestudio.env.voxel.world.block_states import (
     states_of,
 )
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCKS
+from rllib_minestudio.env.voxel.world.plants import THIN_KINDS
 
 FACE_BITS = 3
 """Bits below a block's in the index of a face."""
@@ -77,8 +79,10 @@ def build_block_atlas(textures: Textures, kinds: Iterable[int] = range(len(BLOCK
     faces = np.zeros(1 << (16 + FACE_BITS), np.int32)
     for kind in kinds:
         for block in states_of(kind) if kind != AIR else ():
-            looks = _laid_faces(textures, block)
-            for face, (picture, shade) in enumerate(zip(looks, FACE_SHADE, strict=True)):
+            looks, shadings = _laid_faces(textures, block), FACE_SHADE
+            if kind in THIN_KINDS:  # only their dust is drawn from here
+                looks, shadings = [looks[FACE_SOUTH]] * FACES, (FACE_SHADE[FACE_SOUTH],) * FACES
+            for face, (picture, shade) in enumerate(zip(looks, shadings, strict=True)):
                 key = shade, picture.tobytes()
                 if key not in starts:
                     starts[key] = len(pictures) * TEXTURE_WORDS

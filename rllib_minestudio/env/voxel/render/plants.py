@@ -135,7 +135,7 @@ def build_sprites(textures: Textures) -> Sprites:
             key = picture.tobytes()
             if key not in words:
                 words[key] = len(built) * TEXTURE_WORDS
-                built.append(sprite_texture(picture))
+                built.append(sprite_texture(picture, keeps_cover=True))
             starts[block] = words[key]
     return Sprites(np.concatenate(built), starts)
 
