@@ -193,7 +193,8 @@ class Survey:
 #
 # The rays are those of the pixels of a frame that a player at rest sees, so their hits contain no
 # more than the frame shows (apart from the blocks' names, which a player has to recognise by their
-# textures); they go through plants, as bodies do. The frame of a moving player shows the view of a tick earlier, swaying.
+# textures). They go through plants, as bodies do. The frame of a moving player shows the view of a
+# tick earlier, swaying.
 
 _MIDDLE_OF_ITEM = 0.25
 """Height of the middle of a dropped item's picture above its position, in blocks."""

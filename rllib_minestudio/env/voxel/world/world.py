@@ -79,9 +79,11 @@ class World:
         """Return what was changed in the generated terrain, by chunk."""
         return self._land.edits.all_of(self._land.made, self.blocks)
 
-    def begin_with(self, seed: int, edits: dict[Chunk, Changes], centre: Chunk) -> None:
-        """As `reset`, with plants or not as before, but with changes; load land around a chunk."""
-        self.reset(seed, self.has_plants)
+    def begin_with(
+        self, seed: int, has_plants: bool, edits: dict[Chunk, Changes], centre: Chunk
+    ) -> None:
+        """As `reset`, but with changes, and load the land around a chunk."""
+        self.reset(seed, has_plants)
         self._land.edits.begin_with(edits)
         self.load_around((centre[0] + 0.5) * CHUNK, (centre[1] + 0.5) * CHUNK)
 
