@@ -9,6 +9,7 @@ were drawn one after the other. Without `--before`, only this tree is measured.
 |---|---|
 | plains | the player walks and looks around among ten cows, with a sword in hand |
 | forest | the same between trees |
+| village | the same between houses with windows, stairs for roofs, fences and doors |
 | night | the forest at midnight |
 | underground | the player walks and looks around in unlit tunnels |
 | lamplight | the same with lamps let into the floor, ten blocks apart |
@@ -42,6 +43,7 @@ SIZES = (64, 128)
 TURNS = (
     ("plains",),
     ("forest",),
+    ("village",),
     ("night",),
     ("underground",),
     ("lamplight",),
@@ -51,7 +53,11 @@ TURNS = (
 """Scenes that take turns."""
 SCENES = tuple(scene for scenes in TURNS for scene in scenes)
 SEED, COWS, ENGINES, BLOCK = 7, 10, 4, 20
-BOUNDS = {**dict.fromkeys(("plains", "forest", "night", "underground"), 1.25), "lamplight": 1.2}
+BOUNDS = {
+    **dict.fromkeys(("plains", "night", "underground"), 1.25),
+    **dict.fromkeys(("forest", "village"), 1.6),
+    "lamplight": 1.2,
+}
 MINING_BOUND, MEMORY_BOUND = 1.1, 1.3
 
 # ------------------------------------------------------------------ in the process of one tree
@@ -72,6 +78,9 @@ def new_engine(scene: str, size: int) -> Any:
             angle = cow / COWS * 2 * math.pi
             x, z = 6 * math.sin(angle), 6 * math.cos(angle)
             engine.execute(f"/execute as @p at @p run summon cow ~{x:.2f} ~ ~{z:.2f}")
+    if scene == "village":
+        for house in range(9):
+            build_house(engine, house % 3 * 14 - 14, house // 3 * 14 - 14)
     if scene in ("underground", "lamplight"):
         engine.execute("/tp @p ~ 20 ~")
         for x in range(-15, 16, 5):
@@ -94,6 +103,33 @@ def new_engine(scene: str, size: int) -> Any:
     for _ in range(20):
         engine.tick({})
     return engine
+
+
+HOUSE = (
+    ((-3, 0, -3), (9, 0, 9), "oak_fence"),
+    ((-2, 0, -2), (8, 0, 8), "air"),
+    ((0, 0, 0), (6, 2, 6), "oak_planks"),
+    ((1, 0, 1), (5, 2, 5), "air"),
+    ((2, 1, 0), (4, 1, 0), "glass_pane"),
+    ((2, 1, 6), (4, 1, 6), "glass"),
+    ((0, 1, 2), (0, 1, 4), "red_stained_glass"),
+    ((6, 0, 3), (6, 0, 3), "oak_door[facing=west,half=lower]"),
+    ((6, 1, 3), (6, 1, 3), "oak_door[facing=west,half=upper]"),
+    *(((low, 3 + low, 0), (low, 3 + low, 6), "oak_stairs[facing=east]") for low in range(3)),
+    *(
+        ((6 - low, 3 + low, 0), (6 - low, 3 + low, 6), "oak_stairs[facing=west]")
+        for low in range(3)
+    ),
+    ((3, 5, 0), (3, 5, 6), "oak_slab"),
+)
+"""Parts of a house in a garden with a fence: from where to where they reach, and of what."""
+
+
+def build_house(engine: Any, x: int, z: int) -> None:
+    """Build a house this far from the player."""
+    for low, high, block in HOUSE:
+        corners = " ".join(f"~{i + x} ~{j} ~{k + z}" for i, j, k in (low, high))
+        engine.execute(f"/fill {corners} {block}")
 
 
 def action_at(scene: str, step: int) -> dict[str, Any]:

@@ -88,6 +88,49 @@ def _garden() -> tuple[str, ...]:
     )  # fmt: skip
 
 
+def _house(daytime: int | str = 6000, *view: str) -> tuple[str, ...]:
+    """A house with windows, a roof of stairs, a fence around it and doors."""
+    parts = (
+        "-7 0 5 7 0 5 oak_fence",
+        "-7 0 5 -7 0 16 oak_fence",
+        "7 0 5 7 0 16 oak_fence",
+        "0 0 5 0 0 5 oak_fence_gate[facing=south,open=true]",
+        "-4 -1 8 4 -1 14 oak_planks",
+        "-4 0 8 4 2 14 oak_planks",
+        "-3 0 9 3 2 13 air",
+        "-4 0 8 -4 2 8 oak_log",
+        "4 0 8 4 2 8 oak_log",
+        "-3 1 8 -2 1 8 glass_pane",
+        "2 1 8 3 1 8 glass",
+        "-4 1 10 -4 1 12 glass",
+        "4 1 10 4 1 12 red_stained_glass",
+        "0 0 8 0 0 8 oak_door[facing=south,half=lower]",
+        "0 1 8 0 1 8 oak_door[facing=south,half=upper]",
+        *(
+            f"{x} {y} 7 {x} {y} 15 stone_brick_stairs[facing={side}]"
+            for step in range(5)
+            for x, y, side in ((step - 5, step + 2, "east"), (5 - step, step + 2, "west"))
+        ),
+        "0 7 7 0 7 15 stone_brick_slab",
+        *(f"{step - 3} {step + 3} 8 {3 - step} {step + 3} 8 oak_planks" for step in range(4)),
+        *(f"{step - 3} {step + 3} 14 {3 - step} {step + 3} 14 oak_planks" for step in range(4)),
+        "3 0 12 3 0 12 chest[facing=west]",
+        "-3 0 13 -3 0 13 crafting_table",
+        "3 0 9 3 2 9 ladder[facing=west]",
+        "-2 0 11 -2 0 11 oak_slab[type=top]",
+        "-5 0 8 -5 0 8 cobblestone_wall",
+        "-6 0 8 -6 0 8 cobblestone_wall",
+        "-6 0 9 -6 0 9 cobblestone_wall",
+        "6 0 9 6 0 9 iron_bars",
+        "6 0 10 6 0 10 iron_bars",
+    )
+    placed = (
+        " ".join(word if word[-1].isalpha() or "]" in word else f"~{word}" for word in part.split())
+        for part in parts
+    )
+    return (*(f"/fill {part}" for part in placed), *(view or _at(daytime, 0, 0)))
+
+
 _STONE_AHEAD = ("/setblock ~ ~1 ~2 stone", "/tp @p ~ ~ ~ 0 0")
 _WALK = {"forward": 1}
 _OPEN: tuple[tuple[int, Keys], ...] = ((12, {}), (1, {"inventory": 1}), (2, {}))
@@ -127,6 +170,38 @@ SCENES = (
     Scene(
         "roof", "by night, the ground under a roof gets darker towards the middle",
         ("/fill ~-5 ~4 ~2 ~5 ~4 ~12 oak_planks", *_at(18000, 0, 20)),
+    ),
+    Scene(
+        "house", "windows and a door, a roof of stairs, fence, gate, wall and bars; through the"
+        " windows one sees the room", _house(),
+    ),
+    Scene("house_near", "the front of the house", _house(6000, "/tp @p ~-1.5 ~ ~4 10 0")),
+    Scene("house_night", "the same by night", _house(18000)),
+    Scene(
+        "house_inside", "the room: chest, ladder, slab, light from the windows; red glass to the"
+        " left", _house(6000, "/tp @p ~-2 ~ ~10 -50 10"),
+    ),
+    Scene("house_roof", "the roof from above", _house(6000, "/tp @p ~-8 ~9 ~4 -45 35")),
+    Scene(
+        "windows", "glass, panes, bars, stained glass, ice, slime and honey before bricks",
+        (
+            "/fill ~-9 ~ ~9 ~9 ~4 ~9 bricks",
+            *(f"/fill ~{x} ~ ~5 ~{x + 1} ~2 ~5 {block}" for x, block in zip(
+                range(-9, 9, 2), ("glass", "glass_pane", "iron_bars", "red_stained_glass",
+                "lime_stained_glass", "blue_stained_glass_pane", "ice", "slime_block",
+                "honey_block"), strict=True)),
+            *_at(6000, 0, 0),
+        ),
+    ),
+    Scene("forest_edge", "gaps in the leaves near by, none far away", _at(6000, 60, -15),
+          biome="forest"),
+    Scene(
+        "in_leaves", "from inside leaves: nothing of their own block, gaps in the next ones",
+        ("/fill ~-4 ~ ~-4 ~4 ~5 ~4 oak_leaves", *_at(6000, 20, -5)),
+    ),
+    Scene(
+        "below_leaves", "the sky through the gaps of a crown, seen from below",
+        ("/fill ~-5 ~4 ~-5 ~5 ~5 ~5 birch_leaves", *_at(6000, 0, -60)),
     ),
     Scene("outline", "the outline of the block aimed at", _STONE_AHEAD),
     *(

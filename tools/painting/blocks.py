@@ -28,8 +28,8 @@ def paint_blocks() -> Iterator[tuple[str, Rgba]]:
         if row["ground"]:
             paint = GROUNDS[row["ground"]]
             ground = paint(rng, *(colour(text) for text in row["colours"].split()))
-            picture[..., :3] = np.rint(np.clip(ground, 0, 255))
             picture[..., 3] = 255
+            picture[..., : ground.shape[-1]] = np.rint(np.clip(ground, 0, 255))
         if row["art"]:
             art, _, lowered = row["art"].partition(">")
             shape = draw(shapes[art], palette(colours_of(row["letters"])))

@@ -1,6 +1,7 @@
 """Materials of blocks: painters of a whole face, by name.
 
-Each takes a random generator and one to three colours, and returns RGB (16, 16, 3) as floats.
+Each takes a random generator and one to three colours, and returns RGB (16, 16, 3) as floats, or
+RGBA (16, 16, 4) if one sees through it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,16 @@ Random = np.random.RandomState
 
 SIZE = 16
 DARK: RGB = (78, 78, 78)
+
+
+# Opacity of what one sees through, and the share of leaves' texels at which a gap begins.
+ICE, JELLY, STAIN, GAPS = 165, 190, 105, 0.2
+
+
+def with_alpha(picture: Picture, alpha: NDArray[np.int_] | int) -> Picture:
+    """A picture with an opacity, RGBA."""
+    layer = np.broadcast_to(np.asarray(alpha, np.float64), picture.shape[:2])
+    return np.concatenate([picture, layer[..., None]], -1)
 
 
 def noise(rng: Random, colour: Sequence[float], grain: float = 9) -> Picture:
@@ -115,11 +126,22 @@ def rings(rng: Random, colour: RGB, rim: RGB) -> Picture:
 
 
 def foliage(rng: Random, colour: RGB) -> Picture:
-    """Leaves with dark gaps and light tips."""
+    """A growth with dark gaps and light tips."""
     picture = noise(rng, colour, 26)
     picture[rng.rand(SIZE, SIZE) < 0.24] *= 0.5
     picture[rng.rand(SIZE, SIZE) < 0.12] *= 1.25
     return picture
+
+
+def leafy(rng: Random, colour: RGB) -> Picture:
+    """Leaves: foliage with some dark edges, whose gaps are holes."""
+    picture = noise(rng, colour, 26)
+    is_hole = rng.rand(SIZE, SIZE) < GAPS
+    # A hole that reaches one texel further is seen from afar.
+    is_hole |= np.roll(is_hole, 1, rng.randint(2)) & (rng.rand(SIZE, SIZE) < 0.5)
+    picture[rng.rand(SIZE, SIZE) < 0.2] *= 0.7
+    picture[rng.rand(SIZE, SIZE) < 0.12] *= 1.25
+    return with_alpha(picture, np.where(is_hole, 0, 255))
 
 
 def ore(rng: Random, colour: RGB, rock: RGB = (125, 125, 125)) -> Picture:
@@ -238,12 +260,27 @@ def wavy(rng: Random, colour: RGB, crest: RGB) -> Picture:
     return np.clip(mixed + rng.uniform(-6, 6, (SIZE, SIZE, 1)), 0, 255)
 
 
+def icy(rng: Random, colour: RGB, crest: RGB) -> Picture:
+    """Ice that one sees through."""
+    return with_alpha(wavy(rng, colour, crest), ICE)
+
+
+def jelly(rng: Random, colour: RGB) -> Picture:
+    """Slime and honey."""
+    return with_alpha(smooth(rng, colour), JELLY)
+
+
+def stained(rng: Random, colour: RGB) -> Picture:
+    """The pane of stained glass."""
+    return with_alpha(smooth(rng, colour), STAIN)
+
+
 GROUNDS: dict[str, Ground] = {
     painter.__name__: painter
     for painter in (
         *(noise, smooth, coarse, rough, mottled, stone, cobble, planks, bark, birch_bark, grain),
         *(rings, foliage, ore, bricks, courses, cracked, bevelled, chiselled, layered, pillar),
-        *(woolly, glazed, striped, topped, wavy),
+        *(woolly, glazed, striped, topped, wavy, leafy, icy, jelly, stained),
     )
 }
 """Painters by their name in `blocks.csv`."""

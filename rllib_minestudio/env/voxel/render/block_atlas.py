@@ -4,6 +4,10 @@ Blocks share textures: a table holds where the texture of each face of a block i
 and faces that look alike start at the same place. So the atlas holds each picture once per shade,
 and whatever states a family has cost nothing but entries in the table.
 
+The upper byte of a texel says how *clear* it is: 0 where nothing shines through, 255 in a hole.
+Opaque cubes have no holes, as those of their pictures are filled (see `opaque`). Leaves have both:
+filled colours for afar, and holes for rays that look for them.
+
 A block's pictures are upright in its family's first position. `turned_faces` turns them with the
 state: a furnace's front to its facing, the rings of a log's ends to both sides of its axis.
 """
@@ -14,7 +18,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from rllib_minestudio.env.voxel.render.block_looks import (
+    LOOKS,
+    SPECIAL,
+    TRANSLUCENT_KINDS,
+    is_leaves,
+)
 from rllib_minestudio.env.voxel.render.camera import Ints
 from rllib_minestudio.env.voxel.render.texels import (
     FACE_BOTTOM,
@@ -23,11 +34,13 @@ from rllib_minestudio.env.voxel.render.texels import (
     FACE_SHADE,
     FACE_SOUTH,
     FACES,
+    MIP_OFFSET,
     TEXTURE_SIZE,
     TEXTURE_WORDS,
     Picture,
     Texture,
     mip_mapped,
+    pack,
 )
 from rllib_minestudio.env.voxel.render.textures import Textures
 from rllib_minestudio.env.voxel.render.window import Rgba
@@ -44,6 +57,12 @@ FACE_BITS = 3
 """Bits below a block's in the index of a face."""
 _BATCH = 192
 """Textures that are made at once: for a single one, numpy's overhead would dominate."""
+CLEAR_SHIFT = 24
+"""Bits below a texel's byte of how clear it is."""
+HOLE = 255
+"""How clear a hole is."""
+FILLED, CUT, CUT_FROM_FILLED, TRANSLUCENT = range(4)
+"""What becomes of a picture's holes: filled; cut out; both, by distance; as clear as they are."""
 BACKGROUND = 0.5
 """Factor on a picture's mean colour that fills its holes: leaves are dark inside."""
 
@@ -73,27 +92,80 @@ def build_block_atlas(textures: Textures, kinds: Iterable[int] = range(len(BLOCK
         textures: Source of their pictures.
         kinds: Kinds of blocks; air stays black.
     """
-    starts: dict[tuple[float, bytes], int] = {}
+    starts: dict[tuple[float, int, bytes], int] = {}
     pictures = [np.zeros((TEXTURE_SIZE, TEXTURE_SIZE, 4), np.uint8)]
-    shades = [1.0]
+    shades, kinds_of_holes = [1.0], [FILLED]
     faces = np.zeros(1 << (16 + FACE_BITS), np.int32)
     for kind in kinds:
         for block in states_of(kind) if kind != AIR else ():
-            looks, shadings = _laid_faces(textures, block), FACE_SHADE
+            laid, shades_of = _laid_faces(textures, block), FACE_SHADE
             if kind in THIN_KINDS:  # only their dust is drawn from here
-                looks, shadings = [looks[FACE_SOUTH]] * FACES, (FACE_SHADE[FACE_SOUTH],) * FACES
-            for face, (picture, shade) in enumerate(zip(looks, shadings, strict=True)):
-                key = shade, picture.tobytes()
+                laid, shades_of = [laid[FACE_SOUTH]] * FACES, (FACE_SHADE[FACE_SOUTH],) * FACES
+            for face, (picture, shade) in enumerate(zip(laid, shades_of, strict=True)):
+                holes = _holes(block, picture)
+                key = shade, holes, picture.tobytes()
                 if key not in starts:
                     starts[key] = len(pictures) * TEXTURE_WORDS
                     pictures.append(picture)
                     shades.append(shade)
+                    kinds_of_holes.append(holes)
                 faces[block << FACE_BITS | face] = starts[key]
     words = np.empty((len(pictures), TEXTURE_WORDS), np.uint32)
     for first in range(0, len(pictures), _BATCH):
         batch = slice(first, first + _BATCH)
-        words[batch] = mip_mapped(opaque(np.stack(pictures[batch])), np.array(shades[batch]))
+        words[batch] = _packed(
+            np.stack(pictures[batch]), np.array(shades[batch]), np.array(kinds_of_holes[batch])
+        )
     return BlockAtlas(words.ravel(), faces)
+
+
+def _holes(block: int, picture: Rgba) -> int:
+    """What becomes of the holes in a picture of a block."""
+    if not LOOKS[block] & SPECIAL or (picture[..., 3] == 255).all():
+        return FILLED
+    name = BLOCKS[kind_of(block)].name
+    return CUT_FROM_FILLED if is_leaves(name) else TRANSLUCENT if name in TRANSLUCENT_KINDS else CUT
+
+
+def _packed(
+    pictures: Rgba, shades: NDArray[np.float64], holes: NDArray[np.int_]
+) -> NDArray[np.uint32]:
+    """Pack textures of blocks with how clear their texels are, uint32 (n, `TEXTURE_WORDS`).
+
+    A coarser texel of leaves is a hole if more than half of what it covers is. Of other pictures
+    with holes, it has the mean colour of what is not, and is as clear as they are on average: so
+    the frame of a window fades with distance, and does not vanish.
+
+    Args:
+        pictures: uint8 (n, 16, 16, 4).
+        shades: Factor on the colours of each.
+        holes: What becomes of its holes.
+    """
+    filled = opaque(pictures)
+    words = mip_mapped(filled, shades)
+    for number in np.flatnonzero(holes != FILLED):
+        cover = pictures[number, ..., 3:] / 255.0
+        if holes[number] != TRANSLUCENT:
+            cover = np.rint(cover)
+        colour = np.where(cover > 0, pictures[number, ..., :3], filled[number]) * shades[number]
+        weighted = colour * cover
+        for offset in MIP_OFFSET:
+            size = len(cover)
+            if holes[number] == CUT_FROM_FILLED:
+                clear = np.where(cover < 0.5, HOLE, 0)
+            else:
+                clear = np.rint((1 - cover) * HOLE).astype(int)
+                mean = np.where(cover > 0, weighted / np.maximum(cover, 1e-9), colour)
+                words[number, offset : offset + size * size] = pack(mean).ravel()
+            words[number, offset : offset + size * size] |= (
+                clear.astype(np.uint32).ravel() << CLEAR_SHIFT
+            )
+            if size > 1:
+                colour, weighted, cover = (
+                    level.reshape(size // 2, 2, size // 2, 2, -1).mean((1, 3))
+                    for level in (colour, weighted, cover)
+                )
+    return words
 
 
 def _laid_faces(textures: Textures, block: int) -> list[Rgba]:
@@ -104,7 +176,7 @@ def _laid_faces(textures: Textures, block: int) -> list[Rgba]:
 
 
 def opaque(pictures: Rgba) -> Picture:
-    """Fill the holes of faces, as every block of the world is opaque.
+    """Fill the holes of faces, as nothing is seen through most blocks.
 
     Args:
         pictures: uint8 (n, 16, 16, 4), not multiplied by alpha.

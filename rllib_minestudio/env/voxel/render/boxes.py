@@ -341,7 +341,7 @@ def draw_boxes(
                     t = lanes[HIT + lane]
                     texture = textures[index, int64(lanes[FACE + lane])]
                     at = _texel_of(texture, t, texel, lanes[ACROSS + lane], lanes[DOWN + lane])
-                    if atlas[at] == SEE_THROUGH:
+                    if atlas[at] >= SEE_THROUGH:
                         continue
                     p = uint32((py + lane // TILE) * width + px + lane % TILE)
                     depth[p] = t

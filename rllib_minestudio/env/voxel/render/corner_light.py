@@ -33,6 +33,7 @@ from __future__ import annotations
 import numpy as np
 from numba import float32, int32, uint32
 
+from rllib_minestudio.env.voxel.render.block_looks import DARKENS_BIT
 from rllib_minestudio.env.voxel.render.camera import (
     LEVELS,
     Bytes,
@@ -43,6 +44,7 @@ from rllib_minestudio.env.voxel.render.camera import (
 )
 from rllib_minestudio.env.voxel.render.ray_tiles import (
     AROUND,
+    CELL_Y,
     COLUMN,
     DEPTH,
     FACE,
@@ -102,12 +104,6 @@ _ALL_FULL = np.uint32(sum(4 * (LEVELS - 1) << bits for bits in _CORNER_BITS)).vi
 
 
 @render_kernel
-def is_cube(field: int) -> bool:
-    """Whether a cell is a full opaque cube, by its entry in the box field."""
-    return field == int32(0)
-
-
-@render_kernel
 def key_faces(shade: Bytes, s: Floats, n: Ints) -> int:
     """Give each ray a number for the face it hits: `KEY`, or 0 where no cube is at its corners.
 
@@ -129,7 +125,8 @@ def key_faces(shade: Bytes, s: Floats, n: Ints) -> int:
         front, face = n[FRONT + i], n[FACE + i]
         layer = int32(front & TOP_LAYER)
         # Above the highest layer the index wraps around. In that layer nothing is in the way.
-        is_high = (layer == TOP_LAYER) | ((face == int32(2)) & (layer == int32(0)))
+        is_highest = int32(s[CELL_Y + i]) == TOP_LAYER
+        is_high = (layer == TOP_LAYER) | ((face == int32(2)) & is_highest)
         is_lit = (s[DEPTH + i] == SKY_DEPTH) | is_high
         # No block in the front cell's layer is nearer than its radius.
         is_plain = ((face >> int32(1)) == int32(1)) & ((n[FRONT_FIELD + i] & int32(31)) > int32(1))
@@ -249,18 +246,24 @@ def _cubes_at(one: int, two: int, diagonal: int) -> int:
 
 
 @render_kernel
-def count_cubes(count: int, box: Shorts, n: Ints) -> None:
+def count_cubes(count: int, blocks: Shorts, looks: Bytes, n: Ints) -> None:
     """Start each listed face's word with the number of cubes at its corners.
 
     Args:
         count: See `list_faces`.
-        box: uint16 (2**23,), the world's box field.
+        blocks: uint16 (2**23,), the world's blocks.
+        looks: uint8 (65536,), `block_looks.LOOKS`.
         n: Integer scratch; afterwards `AROUND` holds 1 for each neighbour that is a cube.
     """
     for row in range(0, _NEIGHBOURS * LANES, LANES):
         for f in range(count):
             at = uint32(row + f)
-            n[AROUND + at] = int32(1) if is_cube(box[uint32(n[NEIGHBOUR + at])]) else int32(0)
+            n[AROUND + at] = int32(blocks[uint32(n[NEIGHBOUR + at])])
+    for row in range(0, _NEIGHBOURS * LANES, LANES):
+        for f in range(count):
+            at = uint32(row + f)
+            look = int32(looks[uint32(n[AROUND + at])])
+            n[AROUND + at] = (look >> int32(DARKENS_BIT)) & int32(1)
     for f in range(count):
         at = uint32(f)
         low_1, high_1 = n[AROUND + _LOW_1 + at], n[AROUND + _HIGH_1 + at]

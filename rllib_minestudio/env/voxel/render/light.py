@@ -9,6 +9,7 @@ from numba import float32, int32, uint32
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.render.block_atlas import FACE_BITS
+from rllib_minestudio.env.voxel.render.block_looks import FULL_LEAVES, LEAVES, LOOK_SHIFT, SPECIAL
 from rllib_minestudio.env.voxel.render.camera import (
     EYE_X,
     EYE_Y,
@@ -19,6 +20,8 @@ from rllib_minestudio.env.voxel.render.camera import (
     LEVELS,
     LIGHT,
     MIP_DEPTH,
+    VIEW,
+    Bytes,
     Camera,
     Floats,
     Ints,
@@ -26,8 +29,9 @@ from rllib_minestudio.env.voxel.render.camera import (
     Words,
     render_kernel,
 )
-from rllib_minestudio.env.voxel.render.corner_light import TOP_LAYER, is_cube
+from rllib_minestudio.env.voxel.render.corner_light import TOP_LAYER
 from rllib_minestudio.env.voxel.render.ray_tiles import (
+    BLOCK,
     BLOCK_INDEX,
     BLUE,
     CELL_X,
@@ -46,6 +50,7 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     FRONT_FIELD,
     GREEN,
     HALF,
+    INSIDE,
     INV_X,
     INV_Y,
     INV_Z,
@@ -54,6 +59,7 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     LIGHT_G,
     LIGHT_MAP,
     LIGHT_R,
+    LOOK,
     ONE,
     OPENNESS,
     POINT_X,
@@ -117,8 +123,8 @@ def locate_hits(camera: Floats, s: Floats, n: Ints) -> None:
 
 
 @render_kernel
-def _step_out(index: int, face: int) -> int:
-    """Index of the cell in front of a face."""
+def step_out(index: int, face: int) -> int:
+    """Index of the cell in front of a face: of its own cell if it is `INSIDE` that."""
     axis = face >> int32(1)
     toward = int32(1) - int32((face & int32(1)) << int32(1))
     none = int32(0)
@@ -147,34 +153,55 @@ def _other_face(camera: Floats, i: int, s: Floats, n: Ints) -> int:
 
 @render_kernel
 def _is_covered(i: int, s: Floats, n: Ints) -> bool:
-    """Whether another block covers the face of a hit; nothing covers the world's highest faces."""
-    is_highest = (n[FACE + i] == int32(2)) & (int32(s[CELL_Y + i]) == TOP_LAYER)
-    is_covered = is_cube(n[FRONT_FIELD + i]) & (s[DEPTH + i] < SKY_DEPTH)
+    """Whether a block is in front of the face of a hit; nothing is above the world's highest."""
+    face = n[FACE + i]
+    is_highest = (face == int32(2)) & (int32(s[CELL_Y + i]) == TOP_LAYER)
+    is_covered = (n[FRONT_FIELD + i] == int32(0)) & (s[DEPTH + i] < SKY_DEPTH)
     return is_covered & (not is_highest)
 
 
 @render_kernel
-def find_fronts(camera: Floats, box: Shorts, s: Floats, n: Ints) -> None:
-    """Find the cell in front of each face, which is where its light comes from, and its field.
+def find_fronts(box: Shorts, s: Floats, n: Ints) -> bool:
+    """Find the cell in front of each face, where its light comes from, its field and its column.
 
-    A ray that passes within `NUDGE` of an edge may enter the block behind the edge by a face that
-    another block covers. That face would show as a speck, so it is replaced by its neighbour. The
-    box field, 0 in a block, tells whether a face is covered: the ray has just read it there.
+    Returns:
+        Whether a face may be covered by another block. The box field, 0 in a block, tells: the ray
+        has just read it there.
     """
     covered = int32(0)
     for i in range(LANES):
-        n[FRONT + i] = _step_out(n[BLOCK_INDEX + i], n[FACE + i])
+        n[FRONT + i] = step_out(n[BLOCK_INDEX + i], n[FACE + i])
     for i in range(LANES):
         n[FRONT_FIELD + i] = int32(box[uint32(n[FRONT + i])])
     for i in range(LANES):
+        n[COLUMN + i] = column_of_block(n[FRONT + i])
         covered |= int32(1) if _is_covered(i, s, n) else int32(0)
-    if covered == int32(0):
-        return
+    return covered != int32(0)
+
+
+@render_kernel
+def uncover(camera: Floats, blocks: Shorts, box: Shorts, looks: Bytes, s: Floats, n: Ints) -> None:
+    """Replace the faces that opaque cubes cover; faces lose the bit `INSIDE`.
+
+    A ray that passes within `NUDGE` of an edge may enter the block behind the edge by a face that
+    another block covers. That face would show as a speck, so it is replaced by its neighbour.
+    """
     for i in range(LANES):
-        if _is_covered(i, s, n):
+        n[TEXEL + i] = int32(blocks[uint32(n[FRONT + i])])
+    for i in range(LANES):
+        n[TEXEL + i] = int32(looks[uint32(n[TEXEL + i])])
+    for i in range(LANES):
+        is_opaque = (n[TEXEL + i] & int32(SPECIAL)) == int32(0)
+        is_opaque &= _is_covered(i, s, n) & (n[FACE + i] < int32(INSIDE))
+        n[TEXEL + i] = int32(1) if is_opaque else int32(0)
+    for i in range(LANES):
+        if n[TEXEL + i] != int32(0):
             n[FACE + i] = _other_face(camera, i, s, n)
-            n[FRONT + i] = _step_out(n[BLOCK_INDEX + i], n[FACE + i])
+            n[FRONT + i] = step_out(n[BLOCK_INDEX + i], n[FACE + i])
             n[FRONT_FIELD + i] = int32(box[uint32(n[FRONT + i])])
+            n[COLUMN + i] = column_of_block(n[FRONT + i])
+    for i in range(LANES):
+        n[FACE + i] &= int32(INSIDE - 1)
 
 
 @render_kernel
@@ -188,22 +215,35 @@ def mip_level(t: float, depth: float) -> tuple[float, int]:
 
 
 @render_kernel
-def choose_texels(camera: Floats, blocks: Shorts, faces: Ints, s: Floats, n: Ints) -> None:
-    """Find the texel of each hit, and the column of the cell in front of it."""
-    mip_depth = camera[MIP_DEPTH]
+def choose_texels(camera: Floats, blocks: Shorts, faces: Ints, s: Floats, n: Ints) -> int:
+    """Find the block and the texel of each hit, and the block's look where it is special, else 0.
+
+    Returns:
+        The bits of all these looks.
+    """
+    mip_depth, near = camera[MIP_DEPTH], float32(FULL_LEAVES) / camera[VIEW]
+    found = int32(0)
     for i in range(LANES):
-        block = int32(blocks[uint32(n[BLOCK_INDEX + i])])
-        n[TEXEL + i] = faces[uint32((block << int32(FACE_BITS)) | n[FACE + i])]
+        n[BLOCK + i] = int32(blocks[uint32(n[BLOCK_INDEX + i])])
     for i in range(LANES):
-        face, depth = n[FACE + i], s[DEPTH + i]
+        face = n[FACE + i] & int32(INSIDE - 1)
+        n[TEXEL + i] = faces[uint32((n[BLOCK + i] << int32(FACE_BITS)) | face)]
+    for i in range(LANES):
+        face, depth = n[FACE + i] & int32(INSIDE - 1), s[DEPTH + i]
         axis = face >> int32(1)
         u = s[POINT_Z + i] if axis == int32(0) else s[POINT_X + i]
         v = s[POINT_Z + i] if axis == int32(1) else ALMOST_ONE - s[POINT_Y + i]
         size, offset = mip_level(depth, mip_depth)
         row = float32(int32(v * size))
-        texture = n[TEXEL + i] if depth < SKY_DEPTH else int32(0)
+        word, hit = n[TEXEL + i], depth < SKY_DEPTH
+        look = word >> int32(LOOK_SHIFT)
+        is_full = ((look & int32(LEAVES)) != int32(0)) & (depth > near * s[T_MAX + i])
+        look = look if hit & ((look & int32(SPECIAL)) != int32(0)) & (not is_full) else int32(0)
+        found |= look
+        n[LOOK + i] = look
+        texture = word & int32((1 << LOOK_SHIFT) - 1) if hit else int32(0)
         n[TEXEL + i] = texture + offset + int32(row * size) + int32(u * size)
-        n[COLUMN + i] = column_of_block(n[FRONT + i])
+    return found
 
 
 @render_kernel

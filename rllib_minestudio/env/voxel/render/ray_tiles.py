@@ -24,8 +24,13 @@ LANES = TILE * TILE
     FOG, DEPTH, OPENNESS,  # of what the ray shows
     LIGHT_R, LIGHT_G, LIGHT_B,  # light on what the ray shows
     LEVEL_ABOVE, GLOW_ABOVE,  # how far that is from one level of light to the next
-) = [LANES * row for row in range(27)]  # fmt: skip
-FLOAT_SCRATCH = 27 * LANES
+    CLEAR, TINT_R, TINT_G, TINT_B,  # share of what is behind glass, and the glass' own colour
+    MET_AT, BEYOND,  # where the ray enters and leaves the box that it meets
+    ENTERED, INSIDE_UNTIL,  # where it entered the last one, and will have left all
+    T_KEPT,  # parameter that it had reached when it began to wait
+) = [LANES * row for row in range(36)]  # fmt: skip
+WAITING = 36 * LANES  # seven values of each ray of two tiles, see `waiting_rays`
+FLOAT_SCRATCH = WAITING + 7 * 2 * LANES
 (
     BLOCK_INDEX, FIELD,  # block the ray is in, and its entry of the box field
     FACE, FRONT, TEXEL, COLUMN,  # side hit, cell in front of it, its texel, that cell's column
@@ -33,10 +38,22 @@ FLOAT_SCRATCH = 27 * LANES
     RED, GREEN, BLUE,
     KEY, FACE_OF,  # number of the face hit, its place in the list of the tile's faces
     FACE_KEY, WORD, LEVEL, GLOW,  # of each face in that list, see `corner_light`
-) = [LANES * row for row in range(16)]  # fmt: skip
+    BLOCK, LOOK,  # block that the ray has ended in, and its special look; see `see_through`
+    MET, SEEN_FACE,  # what becomes of the ray in a special cell, and the face on which it ends
+    FIRST_BOX, LAST_BOX,  # the boxes in its cell
+    LISTED_FIRST, LISTED_LAST,  # the same of the tile's different shapes
+    SIDE, SURFACE,  # face of the box that the ray meets, and whether it is seen
+    TINTS, PASSED,  # number of texels and of special cells that the ray has passed
+    PIXEL,  # where in the frame it is
+) = [LANES * row for row in range(29)]  # fmt: skip
 # Of each face in the list, the eight cells around the one in front of it.
-NEIGHBOUR, AROUND = 16 * LANES, 24 * LANES
-LIGHT_MAP = 32 * LANES  # colour of each byte of light, kept from frame to frame
+NEIGHBOUR, AROUND = 29 * LANES, 37 * LANES
+WAITING_INTS = 45 * LANES  # three values of each ray of two tiles, see `waiting_rays`
+# Shapes of cells that rays have met in this frame, each in the one slot in which it may be.
+SHAPES_KNOWN = 512
+SHAPE_CELL = WAITING_INTS + 3 * 2 * LANES
+SHAPE = SHAPE_CELL + SHAPES_KNOWN
+LIGHT_MAP = SHAPE + SHAPES_KNOWN  # colour of each byte of light, kept from frame to frame
 INT_SCRATCH = LIGHT_MAP + 256
 
 SKY_DEPTH = np.float32(1e9)
@@ -44,6 +61,8 @@ NUDGE = np.float32(2e-4)
 # Rays are never exactly parallel to an axis, so that no kernel divides by zero.
 SMALLEST_SLOPE = np.float32(1e-6)
 HALF, ONE, ZERO = np.float32(0.5), np.float32(1), np.float32(0)
+INSIDE = 8
+"""Bit of a face that is inside its cell, so that the cell in front of it is its own."""
 # The eye's column inside the kernels' window.
 CENTRE = WINDOW // 2
 

@@ -33,8 +33,9 @@ from rllib_minestudio.env.voxel.items.inventory import HOTBAR_SLOTS, Inventory, 
 from rllib_minestudio.env.voxel.items.items import FIRST_PLAIN_ITEM, ITEMS
 from rllib_minestudio.env.voxel.player.player import Player
 from rllib_minestudio.env.voxel.render.block_atlas import BlockAtlas, build_block_atlas
+from rllib_minestudio.env.voxel.render.block_looks import LOOKS, with_looks
 from rllib_minestudio.env.voxel.render.boxes import render_instances
-from rllib_minestudio.env.voxel.render.camera import LIGHT, Bytes, Camera, Floats
+from rllib_minestudio.env.voxel.render.camera import LIGHT, Bytes, Camera, Floats, Ints
 from rllib_minestudio.env.voxel.render.celestial import bodies_of, render_celestial, star_table
 from rllib_minestudio.env.voxel.render.clouds import Clouds
 from rllib_minestudio.env.voxel.render.crosshair import Crosshair
@@ -80,6 +81,11 @@ Frame = NDArray[np.uint8]
 @lru_cache(maxsize=4)
 def _block_atlas(pack: str | None) -> BlockAtlas:
     return build_block_atlas(textures_of(pack))
+
+
+@lru_cache(maxsize=4)
+def _faces_with_looks(pack: str | None) -> Ints:
+    return with_looks(_block_atlas(pack).faces)
 
 
 @lru_cache(maxsize=4)
@@ -147,6 +153,7 @@ class Renderer:
         self._tan_y = self._usual_tan = math.tan(math.radians(fov_degrees) / 2)
         self._tan_x = self._tan_y * aspect
         self._atlas, self._models = _block_atlas(resource_pack), _models(resource_pack)
+        self._faces = _faces_with_looks(resource_pack)
         self._floats, self._ints = new_scratch()
         capacity = MOB_CAPACITY + ITEM_CAPACITY + FALLING_CAPACITY
         self._instances = np.zeros((capacity, INSTANCE_SIZE), np.float32)
@@ -279,7 +286,9 @@ class Renderer:
             world.shade,
             world.light,
             world.ceiling,
-            *self._atlas,
+            self._atlas.textures,
+            self._faces,
+            LOOKS,
             camera.vector,
             self._rays.across,
             self._rays.upward,

@@ -46,6 +46,7 @@ from rllib_minestudio.env.voxel.render.light import (
     find_fronts,
     locate_hits,
     shade_hits,
+    uncover,
 )
 from rllib_minestudio.env.voxel.render.ray_tiles import (
     BLOCK_INDEX,
@@ -79,24 +80,30 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     TILE,
     ZERO,
 )
+from rllib_minestudio.env.voxel.render.see_through import (
+    forget_shapes,
+    meet_blocks,
+    show_faces,
+    tint_all,
+)
 from rllib_minestudio.env.voxel.render.sky import show_sky
+from rllib_minestudio.env.voxel.render.waiting_rays import (
+    begin_pixels,
+    put_aside,
+    resume,
+    store_waiting,
+    take,
+)
 from rllib_minestudio.env.voxel.world.box_field import narrow_block_index
 
 
 @render_kernel
-def _aim_across(across: Floats, s: Floats) -> None:
-    """Write how far to the right each ray of a tile passes, given the value of each column."""
+def _aim(across: Floats, upward: Floats, tile_x: int, tile_y: int, s: Floats) -> None:
+    """Write how far to the right and how far up each ray of a tile passes."""
     for row in range(TILE):
         for column in range(TILE):
-            s[RAY_X + row * TILE + column] = across[column]
-
-
-@render_kernel
-def _aim_up(upward: Floats, s: Floats) -> None:
-    """Write how far up each ray of a tile passes, given the value of each row."""
-    for row in range(TILE):
-        for column in range(TILE):
-            s[RAY_Y + row * TILE + column] = upward[row]
+            s[RAY_X + row * TILE + column] = across[uint32(tile_x + column)]
+            s[RAY_Y + row * TILE + column] = upward[uint32(tile_y + row)]
 
 
 @render_kernel
@@ -133,6 +140,7 @@ def render_terrain(
     ceiling: int,
     atlas: Words,
     faces: Ints,
+    looks: Bytes,
     camera: Floats,
     across: Floats,
     upward: Floats,
@@ -154,7 +162,8 @@ def render_terrain(
         light: uint8 (2**23,), both levels of each cell, see `light_field`.
         ceiling: No block is at or above this height.
         atlas: uint32, `BlockAtlas.textures`.
-        faces: int32 (2**19,), `BlockAtlas.faces`.
+        faces: int32 (2**19,), `BlockAtlas.faces` with looks, see `block_looks.with_looks`.
+        looks: uint8 (65536,), `block_looks.LOOKS`.
         camera: float32 (CAMERA_SIZE,).
         across: See `hand.PixelRays`.
         upward: See `hand.PixelRays`.
@@ -170,49 +179,77 @@ def render_terrain(
     roof = float32(ceiling)
     around_eye = field_around_eye(box, camera, roof, column_x, column_z)
     white_sky, white_glow = lowest_white(1, n), lowest_white(LEVELS, n)
+    forget_shapes(n)
     # What the scratch already holds for all rays.
     is_open, level_before = False, MIXED
-    for tile_y in range(0, height, TILE):
-        _aim_up(upward[tile_y : tile_y + TILE], s)
-        for tile_x in range(0, width, TILE):
-            _aim_across(across[tile_x : tile_x + TILE], s)
+    per_row = (width + TILE - 1) // TILE
+    tile, tiles, waiting = 0, per_row * ((height + TILE - 1) // TILE), 0
+    while tile < tiles or waiting > 0:
+        taken = 0
+        tile_x, tile_y = tile % per_row * TILE, tile // per_row * TILE
+        if waiting >= LANES or tile == tiles:
+            taken = take(waiting, s, n)
+            waiting -= taken
+            start_rays(camera, roof, s)
+            resume(taken, s)
+        else:
+            tile += 1
+            _aim(across, upward, tile_x, tile_y, s)
             start_rays(camera, roof, s)
             if around_eye:
                 leap_from_eye(camera, around_eye, s)
+        enter_cells(box, column_x, column_z, s, n)
+        for _ in range(MOST_LEAPS):
+            if not go_on(roof, s, n) or not leap(camera, roof, s, n):
+                break
             enter_cells(box, column_x, column_z, s, n)
-            for _ in range(MOST_LEAPS):
-                if not go_on(roof, s, n) or not leap(camera, roof, s, n):
-                    break
-                enter_cells(box, column_x, column_z, s, n)
+        hits, special = count_hits(s, n), int32(0)
+        if hits > 0:
+            locate_hits(camera, s, n)
+            special = choose_texels(camera, blocks, faces, s, n)
+        if special:
+            if taken == 0:
+                begin_pixels(tile_x, tile_y, width, height, s, n)
+            meet_blocks(special, blocks, light, atlas, faces, camera, column_x, column_z, s, n)
+            waiting = put_aside(waiting, camera, roof, s, n)
             hits = count_hits(s, n)
-            if hits < LANES:
-                show_sky(camera, s, n)
-            if hits > 0:
-                locate_hits(camera, s, n)
-                find_fronts(camera, box, s, n)
+            locate_hits(camera, s, n)
+            show_faces(n)
+            choose_texels(camera, blocks, faces, s, n)
+        if hits < LANES:
+            show_sky(camera, s, n)
+        if hits > 0:
+            # Decided here: even a kernel that returns early counts references to its arrays.
+            if find_fronts(box, s, n):
+                uncover(camera, blocks, box, looks, s, n)
                 choose_texels(camera, blocks, faces, s, n)
-                # Decided here: even a kernel that returns early counts references to its arrays.
-                found, level, glows = key_faces(shade, s, n), FULLY, False
-                if found & SHADED and is_bright(white_sky, white_glow, light, n):
-                    found, level = found & BESIDE, WHITE
-                if found:
-                    listed = list_faces(n)
-                    find_neighbours(listed, n)
-                    count_cubes(listed, box, n)
-                    if found & SHADED:
-                        level, glows = add_levels(listed, light, n)
-                    spread_openness(s, n)
-                elif not is_open:
-                    open_all(s)
-                if glows:
-                    spread_both_lights(level, s, n)
-                    level = MIXED
-                elif level == MIXED:
-                    spread_light(0, 1, s, n)
-                elif level != level_before:
-                    light_evenly(level, s, n)
-                is_open, level_before = found == 0, level
-                shade_hits(camera, atlas, s, n)
+            found, level, glows = key_faces(shade, s, n), FULLY, False
+            if found & SHADED and is_bright(white_sky, white_glow, light, n):
+                found, level = found & BESIDE, WHITE
+            if found:
+                listed = list_faces(n)
+                find_neighbours(listed, n)
+                count_cubes(listed, blocks, looks, n)
+                if found & SHADED:
+                    level, glows = add_levels(listed, light, n)
+                spread_openness(s, n)
+            elif not is_open:
+                open_all(s)
+            if glows:
+                spread_both_lights(level, s, n)
+                level = MIXED
+            elif level == MIXED:
+                spread_light(0, 1, s, n)
+            elif level != level_before:
+                light_evenly(level, s, n)
+            is_open, level_before = found == 0, level
+            shade_hits(camera, atlas, s, n)
+        if taken:
+            tint_all(s, n)
+            store_waiting(taken, s, n, frame, depth)
+        else:
+            if special:
+                tint_all(s, n)
             _store(tile_x, tile_y, width, height, s, n, frame, depth)
 
 

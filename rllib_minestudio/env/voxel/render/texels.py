@@ -19,7 +19,7 @@ MIP_LEVELS = 5
 MIP_OFFSET = (0, 256, 320, 336, 340)
 # Rounded up to a power of two, so that the kernels find a texture with a shift.
 TEXTURE_WORDS = 512
-TRANSPARENT = 1 << 24
+TRANSPARENT = 255 << 24
 
 # Faces in the order of the kernels, named after the side of the box that they are on.
 FACE_EAST, FACE_WEST, FACE_TOP, FACE_BOTTOM, FACE_SOUTH, FACE_NORTH = range(6)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.env.voxel import SAMPLES
+from rllib_minestudio.env.voxel.render.block_looks import LOOKS
 from rllib_minestudio.env.voxel.render.camera import FORWARD, RIGHT, STEP_X, STEP_Y, UP
 from rllib_minestudio.env.voxel.render.corner_light import (
     count_cubes,
@@ -26,13 +27,15 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
 )
 from rllib_minestudio.env.voxel.render.renderer import Renderer
 from rllib_minestudio.env.voxel.render.sky import sun_angle
-from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
+from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT, block_index
 from rllib_minestudio.env.voxel.world.light_field import light_at
 from rllib_minestudio.env.voxel.world.world import World
 from tests.env.voxel.render.render_stage import FLOOR, MIDNIGHT, NOON, Stage
 
 Cell = tuple[int, int, int]
+GLASS = BLOCK_ID["glass"]
+"""Opaque in these tests, but it does not darken corners."""
 # By face, in the kernels' order: outward direction, and the two axes along the face.
 OUTWARD = ((1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0), (0, 0, 1), (0, 0, -1))
 ALONG = ((1, 2), (0, 2), (0, 1))
@@ -61,7 +64,7 @@ def openness_at_corners(world: World, face: int, front: Cell) -> list[float]:
             s[POINT_X + axis * LANES + lane] = share
     faces = list_faces(n)
     find_neighbours(faces, n)
-    count_cubes(faces, world.box, n)
+    count_cubes(faces, world.blocks, LOOKS, n)
     spread_openness(s, n)
     return s[OPENNESS : OPENNESS + 4].tolist()
 
@@ -105,7 +108,7 @@ def test_a_corner_loses_a_fifth_to_each_cube_and_two_sides_hide_the_diagonal(
 
 
 def is_cube(world: World, cell: Cell) -> bool:
-    return world.block_at(*cell) != 0
+    return world.block_at(*cell) not in (AIR, GLASS)
 
 
 def levels(world: World, cell: Cell) -> np.ndarray:

@@ -10,7 +10,7 @@ from PIL import Image
 
 from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
 from rllib_minestudio.env.voxel.items.items import FIRST_PLAIN_ITEM, ITEM_ID, ITEMS
-from rllib_minestudio.env.voxel.render.block_atlas import build_block_atlas
+from rllib_minestudio.env.voxel.render.block_atlas import CLEAR_SHIFT, HOLE, build_block_atlas
 from rllib_minestudio.env.voxel.render.mob_textures import PARTS
 from rllib_minestudio.env.voxel.render.models import MOB_MODELS, build_models
 from rllib_minestudio.env.voxel.render.resource_pack import OUR_PACK, TEXTURES
@@ -109,14 +109,36 @@ def test_assets_are_the_same_every_time(textures: Textures) -> None:
     np.testing.assert_array_equal(one.atlas, other.atlas)
 
 
-def test_blocks_of_the_world_have_no_holes(textures: Textures) -> None:
-    leaves, glass = BLOCK_ID["oak_leaves"], BLOCK_ID["glass"]
-    atlas = build_block_atlas(textures, (leaves, glass))
-    words = atlas.textures.reshape(-1, TEXTURE_WORDS)
-    assert (words[:, :256] < TRANSPARENT).all()
-    leaf = words[atlas.starts(leaves)[0] // TEXTURE_WORDS, :256]
+def clear_texels(textures: Textures, name: str, level: int = 0) -> np.ndarray:
+    """How clear the texels of a block's first face are at a level of detail, and their words."""
+    block = BLOCK_ID[name]
+    atlas = build_block_atlas(textures, (block,))
+    start, size = atlas.starts(block)[0] + MIP_OFFSET[level], 16 >> level
+    words = atlas.textures[start : start + size * size]
+    return np.stack([words >> CLEAR_SHIFT, words & 0xFFFFFF])
+
+
+def test_leaves_have_holes_that_are_filled_for_afar(textures: Textures) -> None:
+    clear, leaf = clear_texels(textures, "oak_leaves")
+    assert set(clear.tolist()) == {0, HOLE}
+    assert 0.15 < (clear == HOLE).mean() < 0.4
+    assert leaf.all(), "holes have colours"
     red, green, blue = (float((leaf >> shift & 255).mean()) for shift in (0, 8, 16))
     assert green > 1.3 * red and green > 1.5 * blue, "the grey file is tinted"
+    assert not clear_texels(textures, "oak_leaves", 4)[0].any(), "most of the whole is leaf"
+
+
+def test_only_blocks_that_are_see_through_have_holes(textures: Textures) -> None:
+    assert not clear_texels(textures, "stone")[0].any()
+    assert set(clear_texels(textures, "glass")[0].tolist()) == {0, HOLE}
+    for name in ("ice", "red_stained_glass", "slime_block"):
+        clear = clear_texels(textures, name)[0]
+        assert (clear < HOLE).all() and (clear > 0).any(), name
+
+
+def test_windows_fade_with_distance(textures: Textures) -> None:
+    clear = [clear_texels(textures, "glass", level)[0].mean() for level in range(5)]
+    np.testing.assert_allclose(clear, clear[0], atol=1.0)
 
 
 def test_unknown_names_still_get_something_visible(textures: Textures) -> None:

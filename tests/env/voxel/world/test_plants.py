@@ -125,7 +125,7 @@ def test_a_world_without_plants_is_the_same_otherwise():
     assert not bare.thin.any() and usual.thin.any()
     grows = is_thin(usual.blocks) | (kind_of(usual.blocks) == BLOCK_ID["pumpkin"])
     assert np.array_equal(np.where(grows, AIR, usual.blocks), bare.blocks)
-    bare.begin_with(6, {}, (0, 0))
+    bare.begin_with(6, False, {}, (0, 0))
     assert not bare.thin.any()
 
 

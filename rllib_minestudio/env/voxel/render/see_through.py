@@ -1,0 +1,397 @@
+"""What rays meet in special cells: gaps and glass, and the boxes of fences and stairs.
+
+The march of a tile (see `terrain`) ends where the box field holds a block. If one of these blocks
+is *special* (see `block_looks`), the tile comes here, to find for each such ray the nearest surface
+in its cell whose texel is not a hole. Where there is one, the ray ends there, and is a hit like
+others, with a face of its own choice. A ray without one *passes*; it waits among the others that do
+until there is a whole tile of them, which goes on from their next cells (see `waiting_rays`).
+
+Only the outer sides of surfaces are seen, as Minecraft culls the others: a ray enters a box, and
+leaves it unnoticed. Where boxes of a block touch or overlap, what is between them is not seen
+either. So a ray counts as inside from where it enters the first of them up to where it has left
+all, and only how it gets inside is a surface. Cubes are boxes that fill their cell.
+
+Texels between opaque and hole *tint* what is behind them: their colour, in their own light and fog,
+is added to the ray's by their opacity, and what follows counts by what is left.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import float32, int32, uint32
+
+from rllib_minestudio.env.voxel.render.block_atlas import CLEAR_SHIFT, FACE_BITS, HOLE
+from rllib_minestudio.env.voxel.render.block_looks import BOXES, CULLED, LOOK_SHIFT, joined
+from rllib_minestudio.env.voxel.render.camera import (
+    EYE_X,
+    EYE_Y,
+    EYE_Z,
+    FOG_RGB,
+    FOG_SCALE,
+    FOG_START,
+    MIP_DEPTH,
+    Bytes,
+    Floats,
+    Ints,
+    Shorts,
+    Words,
+    render_kernel,
+)
+from rllib_minestudio.env.voxel.render.corner_light import TOP_LAYER
+from rllib_minestudio.env.voxel.render.light import ALMOST_ONE, mip_level, step_out
+from rllib_minestudio.env.voxel.render.ray_tiles import (
+    BEYOND,
+    BLOCK,
+    BLOCK_INDEX,
+    BLUE,
+    CELL_X,
+    CELL_Y,
+    CELL_Z,
+    CENTRE,
+    CLEAR,
+    DIR_X,
+    DIR_Y,
+    DIR_Z,
+    ENTERED,
+    FACE,
+    FIRST_BOX,
+    FRONT,
+    GREEN,
+    HALF,
+    INSIDE,
+    INSIDE_UNTIL,
+    INV_X,
+    INV_Y,
+    INV_Z,
+    LANES,
+    LAST_BOX,
+    LIGHT_MAP,
+    LISTED_FIRST,
+    LISTED_LAST,
+    LOOK,
+    MET,
+    MET_AT,
+    ONE,
+    RED,
+    SEEN_FACE,
+    SHAPE,
+    SHAPE_CELL,
+    SHAPES_KNOWN,
+    SIDE,
+    SURFACE,
+    T_MAX,
+    T_NOW,
+    TEXEL,
+    TINT_B,
+    TINT_G,
+    TINT_R,
+    TINTS,
+    ZERO,
+)
+from rllib_minestudio.env.voxel.world.block_shapes import SHAPES, Box, shape_at
+from rllib_minestudio.env.voxel.world.block_states import KIND_MASK
+
+MOST_SURFACES = 12
+"""Boxes that a ray enters in one cell, at most: as many as a shape may have in a row."""
+MOST_TINTS = 6
+"""Texels that tint a ray; the next one ends it, as if it were opaque."""
+NO_FACE = -1
+
+# What becomes of a ray that has ended in a special cell.
+ENDS, SEEKS, PASSES = 0, 1, 2
+
+_NEVER = np.float32(1e9)
+"""Ray parameter of a surface that the ray misses."""
+_TOUCHING = np.float32(1e-4)
+"""Boxes that are less than this apart, in a ray's parameter, touch."""
+_AT_BORDER = np.float32(1e-3)
+"""Faces this near to their cell's border are on it."""
+
+# The boxes of all shapes, first that of a cube, then those of `block_shapes`; and where they begin.
+_CUBE = 0
+_MODELS: list[list[Box]] = [[(0, 0, 0, 1, 1, 1)], *(joined(shape.model) for shape in SHAPES)]
+_FIRST_BOX = np.cumsum([0] + [len(model) for model in _MODELS], dtype=np.int32)
+_BOXES = np.array([box for model in _MODELS for box in model], np.float32)
+_LAST_SLOT = np.int32(SHAPES_KNOWN - 1)
+
+
+@render_kernel
+def meet_blocks(
+    found: int, blocks: Shorts, light: Bytes, atlas: Words, faces: Ints, camera: Floats,
+    column_x: int, column_z: int, s: Floats, n: Ints,
+) -> None:  # fmt: skip
+    """Find what the rays meet that have ended in special cells.
+
+    Afterwards `MET` says what becomes of each: `PASSES`, or `ENDS` for all others. `SEEN_FACE`
+    holds the faces on which rays have ended, with the bit `INSIDE` if they are not on their cell's
+    border, and else -1.
+
+    Args:
+        found: What `light.choose_texels` has found.
+        blocks: See `terrain.render_terrain`, as all others.
+        light: Levels of light.
+        atlas: Textures of blocks.
+        faces: Where they begin.
+        camera: The camera vector.
+        column_x: Block column of the eye.
+        column_z: Block column of the eye.
+        s: Float scratch.
+        n: Integer scratch, as `light.choose_texels` leaves it.
+    """
+    for i in range(LANES):
+        n[SEEN_FACE + i] = int32(NO_FACE)
+        n[MET + i] = int32(SEEKS) if n[LOOK + i] != int32(0) else int32(ENDS)
+        n[FIRST_BOX + i], n[LAST_BOX + i] = int32(_CUBE), int32(_CUBE + 1)
+        # The boxes that the eye is in count as entered at 0, where the ray has been inside before.
+        s[ENTERED + i], s[INSIDE_UNTIL + i] = -ONE, ZERO
+    n[LISTED_FIRST], n[LISTED_LAST] = int32(_CUBE), int32(_CUBE + 1)
+    listed = int32(1)
+    if found & int32(BOXES):
+        listed = _list_boxes(blocks, column_x, column_z, s, n)
+    for _ in range(MOST_SURFACES):
+        _find_next_boxes(listed, camera, s, n)
+        _find_surfaces(s, n)
+        if found & int32(CULLED):
+            _cull(blocks, n)
+        _find_words(atlas, faces, camera, s, n)
+        tinted, seeks = _end_or_go_on(s, n)
+        if tinted:
+            _tint(light, camera, s, n)
+        if not seeks:
+            break
+    for i in range(LANES):
+        n[MET + i] = int32(PASSES) if n[MET + i] == int32(SEEKS) else n[MET + i]
+
+
+@render_kernel
+def _list_boxes(blocks: Shorts, column_x: int, column_z: int, s: Floats, n: Ints) -> int:
+    """Find where the boxes in each ray's cell begin and end.
+
+    Returns:
+        The length of the list of the tile's shapes, of which there are few: `LISTED_FIRST` and
+        `LISTED_LAST` hold where the boxes of each begin and end.
+    """
+    shift_x, shift_z = column_x - CENTRE, column_z - CENTRE
+    listed, before = int32(1), int32(-1)
+    first, last = int32(_CUBE), int32(_CUBE + 1)
+    for i in range(LANES):
+        if not n[LOOK + i] & int32(BOXES):
+            continue
+        index = n[BLOCK_INDEX + i]
+        if index != before:
+            before, known = index, first
+            slot = uint32((index ^ (index >> int32(7)) ^ (index >> int32(15))) & _LAST_SLOT)
+            if n[SHAPE_CELL + slot] != index:
+                x, z = int32(s[CELL_X + i]) + shift_x, int32(s[CELL_Z + i]) + shift_z
+                n[SHAPE_CELL + slot] = index
+                n[SHAPE + slot] = int32(shape_at(blocks, x, int32(s[CELL_Y + i]), z))
+            shape = n[SHAPE + slot] + int32(1)
+            first, last = _FIRST_BOX[shape], _FIRST_BOX[shape + 1]
+            if first != known:
+                listed = _list(listed, first, last, n)
+        n[FIRST_BOX + i], n[LAST_BOX + i] = first, last
+    return listed
+
+
+@render_kernel
+def _list(listed: int, first: int, last: int, n: Ints) -> int:
+    """Add a shape to the list of a tile's shapes if it is not there; return the list's length."""
+    for number in range(listed):
+        if n[LISTED_FIRST + number] == first:
+            return listed
+    n[LISTED_FIRST + listed], n[LISTED_LAST + listed] = first, last
+    return listed + int32(1)
+
+
+@render_kernel
+def forget_shapes(n: Ints) -> None:
+    """Forget the shapes of all cells, which may have changed since the last frame."""
+    for slot in range(SHAPES_KNOWN):
+        n[SHAPE_CELL + slot] = int32(-1)
+
+
+@render_kernel
+def _find_next_boxes(listed: int, camera: Floats, s: Floats, n: Ints) -> None:
+    """Find the box that each ray enters next.
+
+    `MET_AT` and `BEYOND` get where it enters and leaves the box, `SIDE` by which face, with the bit
+    `INSIDE`. Without such a box, `MET_AT` is beyond the end of the view.
+    """
+    for i in range(LANES):
+        s[MET_AT + i], s[BEYOND + i] = _NEVER, ZERO
+        n[SIDE + i] = int32(0)
+    for number in range(listed):
+        first, last = n[LISTED_FIRST + uint32(number)], n[LISTED_LAST + uint32(number)]
+        for box in range(first, last):
+            _meet_box(first, box, camera, s, n)
+
+
+@render_kernel
+def _inside(depth: float) -> int:
+    """The bit `INSIDE` of a face this far from its cell's border."""
+    return int32(INSIDE) if depth > _AT_BORDER else int32(0)
+
+
+@render_kernel
+def _meet_box(first: int, box: int, camera: Floats, s: Floats, n: Ints) -> None:
+    """Let a box be the next of all rays whose shape, which begins at `first`, has it.
+
+    Two boxes that a ray enters at once count as one, which it leaves with the second.
+    """
+    x0, y0, z0 = _BOXES[box, 0], _BOXES[box, 1], _BOXES[box, 2]
+    x1, y1, z1 = _BOXES[box, 3], _BOXES[box, 4], _BOXES[box, 5]
+    west, down, north = int32(1) + _inside(x0), int32(3) + _inside(y0), int32(5) + _inside(z0)
+    east, up, south = _inside(ONE - x1), int32(2) + _inside(ONE - y1), int32(4) + _inside(ONE - z1)
+    eye_x, eye_z = camera[EYE_X] + float32(CENTRE), camera[EYE_Z] + float32(CENTRE)
+    eye_y = camera[EYE_Y]
+    for i in range(LANES):
+        ix, iy, iz = s[INV_X + i], s[INV_Y + i], s[INV_Z + i]
+        x, y, z = s[CELL_X + i] - eye_x, s[CELL_Y + i] - eye_y, s[CELL_Z + i] - eye_z
+        met_before, beyond, side_before = s[MET_AT + i], s[BEYOND + i], n[SIDE + i]
+        low_x, high_x = (x + x0) * ix, (x + x1) * ix
+        low_y, high_y = (y + y0) * iy, (y + y1) * iy
+        low_z, high_z = (z + z0) * iz, (z + z1) * iz
+        enter_x, enter_y, enter_z = min(low_x, high_x), min(low_y, high_y), min(low_z, high_z)
+        enter = max(enter_x, max(enter_y, enter_z))
+        leave = min(max(low_x, high_x), min(max(low_y, high_y), max(low_z, high_z)))
+        met = max(enter, ZERO)
+        is_there = (n[FIRST_BOX + i] == first) & (enter <= leave)
+        is_there &= (leave >= ZERO) & (met > s[ENTERED + i])
+        is_next = is_there & (met < met_before)
+        beyond = max(beyond, leave) if is_there & (met == met_before) else beyond
+        s[BEYOND + i] = leave if is_next else beyond
+        s[MET_AT + i] = met if is_next else met_before
+        side = south if iz < ZERO else north
+        side = (up if iy < ZERO else down) if enter == enter_y else side
+        side = (east if ix < ZERO else west) if enter == enter_x else side
+        n[SIDE + i] = side if is_next else side_before
+
+
+@render_kernel
+def _find_surfaces(s: Floats, n: Ints) -> None:
+    """Mark in `SURFACE` the rays to which the box that they enter next shows a surface."""
+    for i in range(LANES):
+        met, seeks = s[MET_AT + i], n[MET + i] == int32(SEEKS)
+        is_in_view = met < s[T_MAX + i]
+        is_surface = seeks & is_in_view & (met > s[INSIDE_UNTIL + i])
+        n[SURFACE + i] = int32(1) if is_surface else int32(0)
+        n[MET + i] = int32(PASSES) if seeks & (not is_in_view) else n[MET + i]
+        s[ENTERED + i] = met
+        s[INSIDE_UNTIL + i] = max(s[INSIDE_UNTIL + i], s[BEYOND + i] + _TOUCHING)
+
+
+@render_kernel
+def _cull(blocks: Shorts, n: Ints) -> None:
+    """Leave out the surfaces between two blocks of one kind that hide them."""
+    for i in range(LANES):
+        n[FRONT + i] = step_out(n[BLOCK_INDEX + i], n[SIDE + i])
+    for i in range(LANES):
+        n[TEXEL + i] = int32(blocks[uint32(n[FRONT + i])])
+    for i in range(LANES):
+        is_one_kind = ((n[TEXEL + i] ^ n[BLOCK + i]) & int32(KIND_MASK)) == int32(0)
+        is_hidden = ((n[LOOK + i] & int32(CULLED)) != int32(0)) & is_one_kind
+        is_hidden &= (n[SIDE + i] < int32(INSIDE)) & (
+            not _is_at_end(n[BLOCK_INDEX + i], n[SIDE + i])
+        )
+        n[SURFACE + i] = int32(0) if is_hidden else n[SURFACE + i]
+
+
+@render_kernel
+def _is_at_end(index: int, side: int) -> bool:
+    """Whether the world ends at a face, so that nothing is in front of it."""
+    layer = index & TOP_LAYER
+    return ((side == int32(2)) & (layer == TOP_LAYER)) | ((side == int32(3)) & (layer == int32(0)))
+
+
+@render_kernel
+def _find_words(atlas: Words, faces: Ints, camera: Floats, s: Floats, n: Ints) -> None:
+    """Find the word of the texel that each ray meets: see `light.choose_texels`."""
+    mip_depth = camera[MIP_DEPTH]
+    eye_x, eye_z = camera[EYE_X] + float32(CENTRE), camera[EYE_Z] + float32(CENTRE)
+    eye_y = camera[EYE_Y]
+    for i in range(LANES):
+        face = n[SIDE + i] & int32(INSIDE - 1)
+        n[TEXEL + i] = faces[uint32((n[BLOCK + i] << int32(FACE_BITS)) | face)]
+    for i in range(LANES):
+        t, axis = s[MET_AT + i], (n[SIDE + i] & int32(INSIDE - 1)) >> int32(1)
+        x = min(max(eye_x + s[DIR_X + i] * t - s[CELL_X + i], ZERO), ALMOST_ONE)
+        y = min(max(eye_y + s[DIR_Y + i] * t - s[CELL_Y + i], ZERO), ALMOST_ONE)
+        z = min(max(eye_z + s[DIR_Z + i] * t - s[CELL_Z + i], ZERO), ALMOST_ONE)
+        u = z if axis == int32(0) else x
+        v = z if axis == int32(1) else ALMOST_ONE - y
+        size, offset = mip_level(t, mip_depth)
+        row = float32(int32(v * size))
+        texture = n[TEXEL + i] & int32((1 << LOOK_SHIFT) - 1)
+        n[TEXEL + i] = texture + offset + int32(row * size) + int32(u * size)
+    for i in range(LANES):
+        n[TEXEL + i] = int32(atlas[uint32(n[TEXEL + i])])
+
+
+@render_kernel
+def _end_or_go_on(s: Floats, n: Ints) -> tuple[bool, bool]:
+    """End the rays on opaque texels.
+
+    Returns:
+        Whether texels tint some of the others, whose `SURFACE` stays marked; and whether some have
+        more boxes to meet in their cell.
+    """
+    tinted, seeks = int32(0), int32(0)
+    for i in range(LANES):
+        clear = (n[TEXEL + i] >> int32(CLEAR_SHIFT)) & int32(HOLE)
+        t, met_at, face, side = s[T_NOW + i], s[MET_AT + i], n[SEEN_FACE + i], n[SIDE + i]
+        met, boxes = n[MET + i], n[LAST_BOX + i] - n[FIRST_BOX + i]
+        is_seen = (n[SURFACE + i] != int32(0)) & (clear < int32(HOLE))
+        tints = is_seen & (clear > int32(0)) & (n[TINTS + i] < int32(MOST_TINTS))
+        ends = is_seen & (not tints)
+        s[T_NOW + i] = met_at if ends else t
+        n[SEEN_FACE + i] = side if ends else face
+        n[SURFACE + i] = int32(1) if tints else int32(0)
+        tinted |= int32(1) if tints else int32(0)
+        has_more = (met == int32(SEEKS)) & (boxes > int32(1)) & (not ends)
+        seeks |= int32(1) if has_more else int32(0)
+        met = int32(PASSES) if (met != int32(ENDS)) & (not has_more) else met
+        n[MET + i] = int32(ENDS) if ends else met
+    return tinted != int32(0), seeks != int32(0)
+
+
+@render_kernel
+def _tint(light: Bytes, camera: Floats, s: Floats, n: Ints) -> None:
+    """Let the texels that rays pass tint what is behind them."""
+    for i in range(LANES):
+        if n[SURFACE + i] == int32(0):
+            continue
+        index, side, word = n[BLOCK_INDEX + i], n[SIDE + i], n[TEXEL + i]
+        front = index if _is_at_end(index, side) else step_out(index, side)
+        lit = n[LIGHT_MAP + int32(light[uint32(front)])]
+        fog = (s[MET_AT + i] / s[T_MAX + i] - camera[FOG_START]) * camera[FOG_SCALE]
+        fog = min(max(fog, ZERO), ONE)
+        clear = float32(uint32(word) >> uint32(CLEAR_SHIFT)) * float32(1 / HOLE)
+        share = s[CLEAR + i] * (ONE - clear)
+        for channel in range(3):
+            bits = int32(8 * channel)
+            colour = float32((word >> bits) & int32(255)) * float32(1 / 255)
+            colour *= float32((lit >> bits) & int32(255))
+            colour += (camera[FOG_RGB + channel] - colour) * fog
+            s[TINT_R + channel * LANES + i] += share * colour
+        s[CLEAR + i] -= share
+        n[TINTS + i] += int32(1)
+
+
+# ------------------------------------------------------------------------- what is made of it later
+
+
+@render_kernel
+def show_faces(n: Ints) -> None:
+    """Let rays that have ended on a surface show its face."""
+    for i in range(LANES):
+        n[FACE + i] = n[FACE + i] if n[SEEN_FACE + i] == int32(NO_FACE) else n[SEEN_FACE + i]
+
+
+@render_kernel
+def tint_all(s: Floats, n: Ints) -> None:
+    """Tint a tile's colours."""
+    for i in range(LANES):
+        clear = s[CLEAR + i]
+        n[RED + i] = int32(float32(n[RED + i]) * clear + s[TINT_R + i] + HALF)
+        n[GREEN + i] = int32(float32(n[GREEN + i]) * clear + s[TINT_G + i] + HALF)
+        n[BLUE + i] = int32(float32(n[BLUE + i]) * clear + s[TINT_B + i] + HALF)
