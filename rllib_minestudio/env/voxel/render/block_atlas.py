@@ -98,7 +98,8 @@ def build_block_atlas(textures: Textures, kinds: Iterable[int] = range(len(BLOCK
     faces = np.zeros(1 << (16 + FACE_BITS), np.int32)
     for kind in kinds:
         for block in states_of(kind) if kind != AIR else ():
-            laid, shades_of = _laid_faces(textures, block), FACE_SHADE
+            laid = _laid_faces(textures, block)
+            shades_of: tuple[float, ...] = FACE_SHADE
             if kind in THIN_KINDS:  # only their dust is drawn from here
                 laid, shades_of = [laid[FACE_SOUTH]] * FACES, (FACE_SHADE[FACE_SOUTH],) * FACES
             for face, (picture, shade) in enumerate(zip(laid, shades_of, strict=True)):
