@@ -172,15 +172,14 @@ def is_bright(white_sky: int, white_glow: int, light: Bytes, n: Ints) -> bool:
         light: uint8 (2**23,), both levels of each cell.
         n: Integer scratch, as `key_faces` leaves it.
     """
-    darkest = int32(LEVELS)
+    sky, glow, dark = int32(white_sky), int32(white_glow), int32(0)
     for i in range(LANES):
         n[LEVEL + i] = int32(light[uint32(n[FRONT + i])])
     for i in range(LANES):
-        of_sky = (n[LEVEL + i] & _SKY) - int32(white_sky)
-        of_blocks = (n[LEVEL + i] >> int32(4)) - int32(white_glow)
-        above = max(of_sky, of_blocks)
-        darkest = min(darkest, above if n[FACE_KEY + i] != int32(0) else darkest)
-    if darkest > int32(0):
+        byte = n[LEVEL + i]
+        is_white = (int32(byte & _SKY) > sky) | (int32(byte >> int32(4)) > glow)
+        dark |= int32(0) if is_white | (n[FACE_KEY + i] == int32(0)) else int32(1)
+    if dark == int32(0):
         return True
     for i in range(LANES):
         n[KEY + i] = n[FACE_KEY + i]
@@ -280,14 +279,15 @@ def _light_of(first: int, light: int) -> int:
         The level of the sky's light, and that of block light 16 bits above it.
     """
     seen = first if light == int32(0) else light
-    return int32(seen & _SKY) | int32((seen & ~_SKY) << int32(12))
+    return int32(int32(seen & _SKY) | int32((seen & ~_SKY) << int32(12)))
 
 
 @render_kernel
 def _levels_word(a: int, b: int, c: int, d: int) -> int:
     """The bits of a word that hold the levels at four corners, in quarters."""
     low = int32((a & _LEVELS) << int32(8)) | int32((b & _LEVELS) << int32(14))
-    return low | int32((c & _LEVELS) << int32(20)) | int32((d & _LEVELS) << int32(26))
+    high = int32((c & _LEVELS) << int32(20)) | int32((d & _LEVELS) << int32(26))
+    return int32(low | high)
 
 
 @render_kernel
@@ -325,10 +325,10 @@ def add_levels(count: int, light: Bytes, n: Ints) -> tuple[int, bool]:
         b = _light_of(first, n[NEIGHBOUR + _CORNERS + LANES + at])
         c = _light_of(first, n[NEIGHBOUR + _CORNERS + 2 * LANES + at])
         d = _light_of(first, n[NEIGHBOUR + _CORNERS + 3 * LANES + at])
-        a = low_1 if (is_low_1 & is_low_2) != none else a  # hidden
-        b = high_1 if (is_high_1 & is_low_2) != none else b
-        c = low_1 if (is_low_1 & is_high_2) != none else c
-        d = high_1 if (is_high_1 & is_high_2) != none else d
+        a = low_1 if int32(is_low_1 & is_low_2) != none else a  # hidden
+        b = high_1 if int32(is_high_1 & is_low_2) != none else b
+        c = low_1 if int32(is_low_1 & is_high_2) != none else c
+        d = high_1 if int32(is_high_1 & is_high_2) != none else d
         a, b = int32(a + low_1 + low_2 + own), int32(b + high_1 + low_2 + own)
         c, d = int32(c + low_1 + high_2 + own), int32(d + high_1 + high_2 + own)
         is_listed, up = n[FACE_KEY + at] != int32(0), int32(16)

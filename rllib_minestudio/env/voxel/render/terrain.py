@@ -170,6 +170,7 @@ def render_terrain(
     roof = float32(ceiling)
     around_eye = field_around_eye(box, camera, roof, column_x, column_z)
     white_sky, white_glow = lowest_white(1, n), lowest_white(LEVELS, n)
+    under_sky = WHITE if white_sky < LEVELS - 1 else FULLY
     # What the scratch already holds for all rays.
     is_open, level_before = False, MIXED
     for tile_y in range(0, height, TILE):
@@ -192,7 +193,7 @@ def render_terrain(
                 find_fronts(camera, box, s, n)
                 choose_texels(camera, blocks, faces, s, n)
                 # Decided here: even a kernel that returns early counts references to its arrays.
-                found, level, glows = key_faces(shade, s, n), FULLY, False
+                found, level, glows = key_faces(shade, s, n), under_sky, False
                 if found & SHADED and is_bright(white_sky, white_glow, light, n):
                     found, level = found & BESIDE, WHITE
                 if found:
