@@ -94,7 +94,7 @@ _NEIGHBOURS = 8
 _FOUR_1, _FOUR_2, _FOUR_3, _FOUR_4 = (NEIGHBOUR + row * LANES for row in range(4))
 # A word: cubes at each corner in two bits, then four times the level of each in six. In the word
 # of block light, the first eight bits are 0.
-_CUBES, _LEVELS = np.int32(3), np.int32(63)
+_CUBES, _ALL_CUBES, _LEVELS = np.int32(3), np.int32(255), np.int32(63)
 _CORNER_BITS = (8, 14, 20, 26)
 _WHITE_WORD = np.int32(0xFFFFFF)
 _SKY = np.int32(LEVELS - 1)  # the bits of a cell's byte that hold the level of the sky's light
@@ -297,7 +297,8 @@ def add_levels(count: int, light: Bytes, n: Ints) -> tuple[int, bool]:
     Args:
         count: See `list_faces`.
         light: uint8 (2**23,), both levels of each cell.
-        n: Integer scratch, as `count_cubes` leaves it; `GLOW` gets the words of block light.
+        n: Integer scratch, as `count_cubes` leaves it; `GLOW` gets the words of block light. Where
+            there is some, and the sky's level is everywhere the same, they take its place, too.
 
     Returns:
         The level of the sky's light in quarters if it is the same at all corners of all faces, else
@@ -343,7 +344,17 @@ def add_levels(count: int, light: Bytes, n: Ints) -> tuple[int, bool]:
     level = (whole >> int32(8)) & _LEVELS
     for bits in _CORNER_BITS:
         differs |= ((whole >> int32(bits)) & _LEVELS) ^ level
+    if glows != int32(0) and _is_even(MIXED if differs else level):
+        for f in range(count):
+            at = uint32(f)
+            n[WORD + at] = int32(n[WORD + at] & _ALL_CUBES) | n[GLOW + at]
     return MIXED if differs else level, glows != int32(0)
+
+
+@render_kernel
+def _is_even(sky: int) -> bool:
+    """Whether a tile's level of the sky's light is the same everywhere, and a whole one."""
+    return sky >= 0 and sky & 3 == 0
 
 
 @render_kernel
@@ -412,9 +423,7 @@ def spread_both_lights(sky: int, s: Floats, n: Ints) -> None:
         s: Float scratch.
         n: Integer scratch.
     """
-    if sky >= 0 and sky & 3 == 0:  # as in caves, where it is 0
-        for i in range(LANES):
-            n[KEY + i] = n[GLOW + uint32(n[FACE_OF + i])]
+    if _is_even(sky):  # as in caves, where it is 0
         spread_light(sky >> 2, LEVELS, s, n)
         return
     for i in range(LANES):
