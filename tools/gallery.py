@@ -64,6 +64,30 @@ def _room(inside: str = "air") -> tuple[str, ...]:
     )
 
 
+_ROWS_OF_PLANTS = (
+    ("grass", "fern", "dandelion", "poppy", "azure_bluet", "oxeye_daisy", "cornflower"),
+    ("red_tulip", "white_tulip", "allium", "lily_of_the_valley", "oak_sapling", "red_mushroom"),
+    ("dead_bush", "sugar_cane", "cobweb", "sweet_berry_bush[age=3]", "wheat[age=7]", "wheat[age=3]",
+     "carrots[age=7]"),
+    ("tall_grass", "large_fern", "sunflower", "lilac", "rose_bush", "peony"),
+)  # fmt: skip
+
+
+def _garden() -> tuple[str, ...]:
+    """Rows of plants on a clearing, the tall ones behind."""
+    return (
+        "/fill ~-9 ~ ~ ~9 ~4 ~14 air",
+        *(
+            f"/setblock ~{2 * column - 6} ~ ~{2 * row + 3} {plant}"
+            for row, plants in enumerate(_ROWS_OF_PLANTS)
+            for column, plant in enumerate(plants)
+        ),
+        *(f"/setblock ~{2 * column - 6} ~1 ~9 {plant}[half=upper]"
+          for column, plant in enumerate(_ROWS_OF_PLANTS[-1])),
+        *_at(6000, 0, 12),
+    )  # fmt: skip
+
+
 def _house(daytime: int | str = 6000, *view: str) -> tuple[str, ...]:
     """A house with windows, a roof of stairs, a fence around it and doors."""
     parts = (
@@ -127,6 +151,17 @@ SCENES = (
     Scene("forest", "trunks and leaves, shade under the trees", _at(6000, 60, 5), biome="forest"),
     Scene("forest_night", "darker below trees", _at(18000, 60, 5), biome="forest"),
     Scene("desert", "sand, far view", _at(6000, 120, 5), biome="desert"),
+    Scene("meadow", "tufts of grass, flowers here and there, and the ground between them",
+          _at(6000, 200, 18)),
+    Scene("meadow_ahead", "grass thins out with distance", _at(6000, 200, 2)),
+    Scene("garden", "plants in rows: flowers, crops, bushes; both halves of tall ones", _garden()),
+    Scene("garden_above", "the same from above: crosses, and strokes of a #",
+          (*_garden(), "/tp @p ~ ~5 ~5 0 60"), ((0, {}),)),
+    Scene("forest_floor", "grass, flowers and bushes between trunks", _at(6000, 60, 25),
+          biome="forest"),
+    Scene("desert_bushes", "dead bushes and cactus on sand",
+          (*_at(6000), "/tp @p ~-12 ~2 ~-7 120 12"), biome="desert"),
+    Scene("meadow_night", "grass as dark as the ground", _at(18000, 200, 18)),
     Scene("room", "corners, steps and pillars with soft shade; light from the shaft", _room()),
     Scene(
         "tunnel", "an unlit tunnel: dim grey, its corners darker",

@@ -17,7 +17,10 @@ SHAPE_GRAIN = 6
 
 
 def paint_blocks() -> Iterator[tuple[str, Rgba]]:
-    """Yield the name and picture of every texture of a block."""
+    """Yield the name and picture of every texture of a block.
+
+    A shape named "crop>4" is lowered by four pixels: a young plant.
+    """
     shapes = read_art("blocks.txt")
     for row in expanded("blocks.csv"):
         rng = np.random.RandomState(name_seed(row["texture"]))
@@ -28,7 +31,12 @@ def paint_blocks() -> Iterator[tuple[str, Rgba]]:
             picture[..., 3] = 255
             picture[..., : ground.shape[-1]] = np.rint(np.clip(ground, 0, 255))
         if row["art"]:
-            shape = draw(shapes[row["art"]], palette(colours_of(row["letters"])))
+            art, _, lowered = row["art"].partition(">")
+            shape = draw(shapes[art], palette(colours_of(row["letters"])))
+            if lowered:
+                sunk = np.zeros_like(shape)
+                sunk[int(lowered) :] = shape[: -int(lowered)]
+                shape = sunk
             grain = rng.randint(-SHAPE_GRAIN, SHAPE_GRAIN + 1, (SIZE, SIZE, 1))
             shape[..., :3] = np.clip(shape[..., :3] + grain, 0, 255)
             put(picture, 0, 0, shape)

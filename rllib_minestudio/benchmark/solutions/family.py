@@ -100,8 +100,8 @@ class WorldMemory(Memory):
         """Do nothing, since everything is known."""
 
     def name_of(self, cell: Cell) -> str:
-        """Return the name of the block at `cell`, or `AIR`."""
-        return self._survey.block_name(*cell)
+        """Return the name of the block at `cell`, or `AIR`, which plants in one's way are, too."""
+        return self._survey.block_name(*cell, plants=False)
 
     def is_solid(self, cell: Cell) -> bool:
         """Return whether there is a block at `cell`."""

@@ -13,7 +13,8 @@ from rllib_minestudio.env.voxel.engine import VoxelEngine
 from rllib_minestudio.env.voxel.items.inventory import MAIN_SLOTS
 from rllib_minestudio.env.voxel.items.items import ITEMS
 from rllib_minestudio.env.voxel.player.player import apply_effects
-from rllib_minestudio.env.voxel.world import worldgen
+from rllib_minestudio.env.voxel.world import vegetation, worldgen
+from rllib_minestudio.env.voxel.world.block_states import covers, is_thin, stops_rays
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, MAX_RADIUS, MAX_RUN, WINDOW
 from rllib_minestudio.env.voxel.world.light_field import FULL, block_level, sky_level
 from rllib_minestudio.env.voxel.world.optics import (
@@ -42,6 +43,7 @@ def check_world(world: World) -> None:
     """Compares everything that a world keeps with a rebuild; raises as `check_caches`."""
     check_blocks(world)
     check_tops(world)
+    check_thin(world)
     check_box_field(world)
     check_light(world)
     check_shade(world)
@@ -57,6 +59,8 @@ def check_blocks(world: World) -> None:
     made = np.zeros(world.blocks.shape, bool).reshape(WINDOW, WINDOW, HEIGHT)
     for chunk in land.made:
         worldgen.generate_chunk(blocks, top, *chunk, world.seed)
+        if world.has_plants:
+            vegetation.grow_plants(blocks, top, *chunk, world.seed)
         x, z = (place * CHUNK % WINDOW for place in chunk)
         made[x : x + CHUNK, z : z + CHUNK] = True
     edited = np.unpackbits(land.edits.bits, bitorder="little").astype(bool)
@@ -68,16 +72,29 @@ def check_blocks(world: World) -> None:
 def check_tops(world: World) -> None:
     """Tops and ceiling of the loaded chunks fit the blocks."""
     columns = _loaded_columns(world)
-    blocks = world.blocks.reshape(WINDOW, WINDOW, HEIGHT)[columns] != 0
+    blocks = covers(world.blocks.reshape(WINDOW, WINDOW, HEIGHT)[columns])
     highest = HEIGHT - 1 - blocks[:, :, ::-1].argmax(2)
     tops = np.where(blocks.any(2), highest, 0)
     assert np.array_equal(world.top.reshape(WINDOW, WINDOW)[columns], tops), "top"
     assert tops.max() < world.ceiling, "ceiling"
 
 
+def check_thin(world: World) -> None:
+    """The bits of thin blocks of all made chunks fit the blocks."""
+    thin = np.zeros((WINDOW, WINDOW, HEIGHT), bool)
+    for chunk in world._land.made:
+        x, z = (place * CHUNK % WINDOW for place in chunk)
+        here = np.s_[x : x + CHUNK, z : z + CHUNK]
+        thin[here] = is_thin(world.blocks.reshape(WINDOW, WINDOW, HEIGHT)[here])
+    bits = np.unpackbits(world.thin.view(np.uint8), bitorder="little")
+    kept = bits.reshape(WINDOW, WINDOW, HEIGHT).astype(bool)
+    assert np.array_equal(kept, thin), "thin"
+
+
 def check_box_field(world: World) -> None:
     """Layer radius and box field of the loaded columns follow from the blocks, in all layers."""
-    solid = world.blocks.reshape(WINDOW, WINDOW, HEIGHT)[_loaded_columns(world, MAX_RADIUS)] != 0
+    wide = _loaded_columns(world, MAX_RADIUS)
+    solid = stops_rays(world.blocks.reshape(WINDOW, WINDOW, HEIGHT)[wide])
     columns = _loaded_columns(world)
     kept, boxes = (
         field.reshape(WINDOW, WINDOW, HEIGHT)[columns] for field in (world.layer_radius, world.box)

@@ -8,6 +8,7 @@ screen_handling        opening, operating and closing screens; contents of block
 event_handlers loot    effects of a tick's events
 spawning               beginning, teleporting, dying and reviving
 block_ticks            what is scheduled to happen to blocks
+supports               what becomes of blocks that have lost their support
 falling                sand and gravel
 game_state             everything that a game consists of
 statistics             counters of what the player did

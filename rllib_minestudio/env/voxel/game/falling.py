@@ -16,22 +16,15 @@ from rllib_minestudio.env.voxel.entities.records import FALLING_CAPACITY
 from rllib_minestudio.env.voxel.game.block_ticks import Place
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.game.use_and_drop import is_vacant
-from rllib_minestudio.env.voxel.world.block_states import bears, kind_of
+from rllib_minestudio.env.voxel.world.block_states import bears, kind_of, lands
 from rllib_minestudio.env.voxel.world.blocks import AIR, FALLS
 
 FALL = "fall"
 """The kind of scheduled tick."""
-_DELAY = 2
+DELAY = 2
 """Ticks between the loss of the ground and the fall."""
 _GRAVITY = 0.04
 _DRAG = 0.98
-
-
-def notice(state: GameState) -> None:
-    """Schedule the fall of the blocks that have lost their ground since the last tick's call."""
-    for place in state.world.unsupported:
-        state.block_ticks.schedule(FALL, place, _DELAY)
-    state.world.unsupported.clear()
 
 
 def let_go(state: GameState, places: Iterator[Place]) -> None:
@@ -51,9 +44,12 @@ def let_go(state: GameState, places: Iterator[Place]) -> None:
 
 
 def _resting_layer(state: GameState, x: int, z: int, y: float, target: float) -> int | None:
-    """Return the layer where a block that falls from y to `target` lands, or None."""
+    """Return the layer where a block that falls from y to `target` ends, or None.
+
+    It falls through what has no body: into a flower, in whose place it cannot be put.
+    """
     for layer in range(math.ceil(y) - 1, max(math.floor(target), 0) - 1, -1):
-        if bears(state.world.block_at(x, layer, z)):
+        if lands(state.world.block_at(x, layer, z)):
             return layer + 1
     return None
 

@@ -13,7 +13,7 @@ from rllib_minestudio.env.voxel.entities.mobs import (
     tick_items,
     tick_mobs,
 )
-from rllib_minestudio.env.voxel.game import doors, falling, screen_handling, spawning
+from rllib_minestudio.env.voxel.game import doors, falling, screen_handling, spawning, supports
 from rllib_minestudio.env.voxel.game.block_ticks import Place
 from rllib_minestudio.env.voxel.game.event_handlers import resolve
 from rllib_minestudio.env.voxel.game.game_state import GameState
@@ -36,6 +36,7 @@ from rllib_minestudio.env.voxel.world.worldgen import BIOMES
 BLOCK_TICKS: dict[str, Callable[[GameState, Iterator[Place]], None]] = {
     falling.FALL: falling.let_go,
     doors.RELEASE: doors.release,
+    supports.SUPPORT: supports.break_unsupported,
 }
 """What happens at the scheduled ticks of blocks, by their kind. A handler takes the places in their
 order; those that it leaves are due again in the next tick."""
@@ -170,7 +171,7 @@ class Game:
         if players["hits_block"][0]:
             state.particles.hit(blocks, state.target)
         if state.world.unsupported:
-            falling.notice(state)
+            supports.notice(state)
         for kind, places in state.block_ticks.advance(state.world):
             BLOCK_TICKS[kind](state, places)
         if state.falling.count:

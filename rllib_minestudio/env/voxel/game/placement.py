@@ -25,6 +25,7 @@ from rllib_minestudio.env.voxel.world.block_shapes import (
     has_full_side,
     has_middle,
     stops_all,
+    stops_nothing,
 )
 from rllib_minestudio.env.voxel.world.block_states import (
     FAMILY_OF,
@@ -35,6 +36,7 @@ from rllib_minestudio.env.voxel.world.block_states import (
     turned_to,
 )
 from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, BLOCKS
+from rllib_minestudio.env.voxel.world.plants import PLANTS
 
 Cell = tuple[int, int, int]
 BlockAt = Callable[[int, int, int], int]
@@ -285,6 +287,18 @@ def _hanging(block: int, cell: Cell, block_at: BlockAt) -> bool:
     return _has_centre(block_at(*beside(cell, towards)), side)
 
 
+def _on_soil(block: int, cell: Cell, block_at: BlockAt) -> bool:
+    """Plants, on what they grow on."""
+    plant, ground = PLANTS[kind_of(block)], block_at(*beside(cell, "down"))
+    return kind_of(ground) in plant.soils or (plant.on_full_sides and _has_full_side(ground, "up"))
+
+
+def _on_soil_with_room(block: int, cell: Cell, block_at: BlockAt) -> bool:
+    """Cactus, which nothing with a body may touch from the side."""
+    sides = (block_at(*beside(cell, direction)) for direction in _CLOCKWISE)
+    return _on_soil(block, cell, block_at) and all(map(stops_nothing, sides))
+
+
 _SUPPORTS: dict[str, Callable[[int, Cell, BlockAt], bool]] = {
     "": lambda block, cell, block_at: True,
     "below": _on_full_side,
@@ -294,12 +308,34 @@ _SUPPORTS: dict[str, Callable[[int, Cell, BlockAt], bool]] = {
     "anything behind": _before_anything,
     "attached": _attached,
     "hanging": _hanging,
+    "soil": _on_soil,
+    "soil and room": _on_soil_with_room,
 }
 
 
 def is_supported(block: int, cell: Cell, block_at: BlockAt) -> bool:
     """Whether a block has at its place what its family must be put on."""
     return _SUPPORTS[FAMILY_OF[kind_of(block)].support](block, cell, block_at)
+
+
+def lacks_half(block: int, cell: Cell, block_at: BlockAt) -> bool:
+    """Whether a block is one half of a door, bed or tall plant, and the other half is not there."""
+    if (rest := other_half(cell, block)) is None:
+        return False
+    place, half = rest
+    found = block_at(*place)
+    # Not the same block: what a click changes may differ.
+    which = "part" if "part" in properties_of(half) else "half"
+    return (
+        kind_of(found) != kind_of(half) or properties_of(found)[which] != properties_of(half)[which]
+    )
+
+
+def stands(block: int, cell: Cell, block_at: BlockAt) -> bool:
+    """Whether a block of the world has all that it needs: its support, and its other half."""
+    if lacks_half(block, cell, block_at):
+        return False
+    return properties_of(block).get("half") == "upper" or is_supported(block, cell, block_at)
 
 
 def _first_supported(spot: _Spot, blocks: Iterator[int]) -> Placed:

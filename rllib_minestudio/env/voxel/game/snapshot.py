@@ -162,6 +162,7 @@ class WorldDocument(Document):
     """The blocks."""
 
     seed: Seed
+    has_plants: bool
     centre: _ChunkAt
     ceiling: Annotated[int, Field(ge=0, le=HEIGHT)]
     unsupported: Annotated[list[_Place], Field(max_length=10**6, fail_fast=True)]
@@ -306,6 +307,7 @@ def _facts(state: GameState) -> dict[str, Any]:
         "tables": _tables(),
         "world": {
             "seed": world.seed,
+            "has_plants": world.has_plants,
             "centre": world.centre,
             "ceiling": world.ceiling,
             "unsupported": world.unsupported,
@@ -532,7 +534,7 @@ def _restore_world(state: GameState, told: WorldDocument) -> None:
         edited.chunk: (np.array(edited.places, np.intp), np.array(edited.blocks, np.uint16))
         for edited in told.edits
     }
-    state.world.begin_with(told.seed, edits, told.centre)
+    state.world.begin_with(told.seed, told.has_plants, edits, told.centre)
     state.world.ceiling = told.ceiling
     state.world.unsupported[:] = told.unsupported
 

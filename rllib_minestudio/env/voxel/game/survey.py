@@ -25,7 +25,7 @@ from rllib_minestudio.env.voxel.player.raycast import (
 from rllib_minestudio.env.voxel.render.camera import FORWARD, RIGHT, STEP_X, STEP_Y, UP, Camera
 from rllib_minestudio.env.voxel.render.sky import sun_angle
 from rllib_minestudio.env.voxel.world import light_field
-from rllib_minestudio.env.voxel.world.block_states import KIND_MASK
+from rllib_minestudio.env.voxel.world.block_states import KIND_MASK, is_thin
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, BLOCKS
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT, block_index
 from rllib_minestudio.env.voxel.world.worldgen import BIOMES, biome_at
@@ -121,9 +121,17 @@ class Survey:
                         found[ITEMS[stack.item].name] += stack.quantity
         return found
 
-    def block_name(self, x: int, y: int, z: int) -> str:
-        """Return the name of a block; "air" above or below the world and in land not loaded."""
-        return BLOCKS[self._state.world.kind_at(x, y, z)].name
+    def block_name(self, x: int, y: int, z: int, plants: bool = True) -> str:
+        """Return the name of a block; "air" above or below the world and in land not loaded.
+
+        Args:
+            x: The block's place.
+            y: Likewise.
+            z: Likewise.
+            plants: Whether thin plants, which bodies pass, have a name; they are "air", else.
+        """
+        kind = self._state.world.kind_at(x, y, z)
+        return BLOCKS[kind if plants or not is_thin(kind) else AIR].name
 
     def places_of(self, names: Collection[str], radius: int) -> list[Corner]:
         """Return the positions of blocks by name in a cube around the player, in a fixed order.
@@ -185,7 +193,8 @@ class Survey:
 #
 # The rays are those of the pixels of a frame that a player at rest sees, so their hits contain no
 # more than the frame shows (apart from the blocks' names, which a player has to recognise by their
-# textures). The frame of a moving player shows the view of a tick earlier, swaying.
+# textures). They go through plants, as bodies do. The frame of a moving player shows the view of a
+# tick earlier, swaying.
 
 _MIDDLE_OF_ITEM = 0.25
 """Height of the middle of a dropped item's picture above its position, in blocks."""
@@ -230,7 +239,7 @@ def _cast_grid(
     for ray in range(len(directions)):
         direction = (directions[ray, 0], directions[ray, 1], directions[ray, 2])
         target = targets[ray]
-        block_distance = cast_block(blocks, origin, direction, reach, target)
+        block_distance = cast_block(blocks, origin, direction, reach, False, target)
         target.kind = BLOCK if block_distance < NEVER else NOTHING
         distances[ray] = min(block_distance, reach)
         row, mob_distance = cast_mob(mobs, count, origin, direction, distances[ray])

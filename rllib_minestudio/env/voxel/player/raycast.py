@@ -16,6 +16,7 @@ from rllib_minestudio.env.voxel.world.block_shapes import (
     has_outline,
     shape_at,
 )
+from rllib_minestudio.env.voxel.world.block_states import is_thin
 from rllib_minestudio.env.voxel.world.blocks import AIR
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT, narrow_block_index
 
@@ -131,12 +132,13 @@ def cast_block(
     origin: tuple[float, float, float],
     direction: tuple[float, float, float],
     reach: float,
+    meets_plants: bool,
     target: np.void,
 ) -> float:
     """Walk a ray cell by cell (Amanatides and Woo 1987) to the first block whose outline it meets.
 
     Write its cell and face, and where the ray meets it, into `target`, and return its distance,
-    `NEVER` if none is in `reach`.
+    `NEVER` if none is in `reach`. Unless it `meets_plants`, it goes through thin blocks.
     """
     ox, oy, oz = origin
     dx, dy, dz = direction
@@ -155,7 +157,7 @@ def cast_block(
         if distance > reach:
             break
         block = blocks[uint32(narrow_block_index(x, y, z))] if uint32(y) < uint32(HEIGHT) else AIR
-        if has_outline(block):
+        if has_outline(block) and (meets_plants or not is_thin(block)):
             target.x = x
             target.y = y
             target.z = z
@@ -232,7 +234,7 @@ def _find(
         position[2] - ago * moved[2],
     )
     direction = look_direction(player.yaw, player.pitch)
-    block_distance = cast_block(blocks, origin, direction, BLOCK_REACH, target)
+    block_distance = cast_block(blocks, origin, direction, BLOCK_REACH, True, target)
     reach = min(block_distance, BLOCK_REACH)
     row, mob_distance = cast_mob(mobs, count, origin, direction, reach)
     target.mob = -1

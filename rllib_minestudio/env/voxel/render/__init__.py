@@ -2,8 +2,9 @@
 
 Reading order: `camera` (what is seen) and `viewpoint` (from where, and how it sways), `window`
 (which pixels are drawn, and how layers over the world are composed), `ray_tiles` and `terrain` (ray
-casting of blocks), `light` (shading of hits, the light map), `sky` (the hour's colours, fog and
-dome), `celestial` (sun, moon and stars), `models` and `boxes` (mobs and items as textured boxes),
+casting of blocks), `light` (shading of hits, the light map), `plants` (flat pictures on the
+terrain), `sky` (the hour's colours, fog and dome), `celestial` (sun, moon and stars), `models` and
+`boxes` (mobs and items as textured boxes),
 `mining_marks` and `particles` (cracks, outline and dust), `clouds`, `hand` (the arm or the item in
 hand, and the rays of the drawn pixels), `gui` and `crosshair` (screens and heads-up display).
 

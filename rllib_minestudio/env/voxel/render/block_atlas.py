@@ -32,6 +32,7 @@ from rllib_minestudio.env.voxel.render.texels import (
     FACE_EAST,
     FACE_NORTH,
     FACE_SHADE,
+    FACE_SOUTH,
     FACES,
     MIP_OFFSET,
     TEXTURE_SIZE,
@@ -50,6 +51,7 @@ from rllib_minestudio.env.voxel.world.block_states import (
     states_of,
 )
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCKS
+from rllib_minestudio.env.voxel.world.plants import THIN_KINDS
 
 FACE_BITS = 3
 """Bits below a block's in the index of a face."""
@@ -97,7 +99,10 @@ def build_block_atlas(textures: Textures, kinds: Iterable[int] = range(len(BLOCK
     for kind in kinds:
         for block in states_of(kind) if kind != AIR else ():
             laid = _laid_faces(textures, block)
-            for face, (picture, shade) in enumerate(zip(laid, FACE_SHADE, strict=True)):
+            shades_of: tuple[float, ...] = FACE_SHADE
+            if kind in THIN_KINDS:  # only their dust is drawn from here
+                laid, shades_of = [laid[FACE_SOUTH]] * FACES, (FACE_SHADE[FACE_SOUTH],) * FACES
+            for face, (picture, shade) in enumerate(zip(laid, shades_of, strict=True)):
                 holes = _holes(block, picture)
                 key = shade, holes, picture.tobytes()
                 if key not in starts:

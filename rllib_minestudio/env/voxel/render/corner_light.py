@@ -96,7 +96,7 @@ _NEIGHBOURS = 8
 _FOUR_1, _FOUR_2, _FOUR_3, _FOUR_4 = (NEIGHBOUR + row * LANES for row in range(4))
 # A word: cubes at each corner in two bits, then four times the level of each in six. In the word
 # of block light, the first eight bits are 0.
-_CUBES, _LEVELS = np.int32(3), np.int32(63)
+_CUBES, _ALL_CUBES, _LEVELS = np.int32(3), np.int32(255), np.int32(63)
 _CORNER_BITS = (8, 14, 20, 26)
 _WHITE_WORD = np.int32(0xFFFFFF)
 _SKY = np.int32(LEVELS - 1)  # the bits of a cell's byte that hold the level of the sky's light
@@ -169,15 +169,14 @@ def is_bright(white_sky: int, white_glow: int, light: Bytes, n: Ints) -> bool:
         light: uint8 (2**23,), both levels of each cell.
         n: Integer scratch, as `key_faces` leaves it.
     """
-    darkest = int32(LEVELS)
+    sky, glow, dark = int32(white_sky), int32(white_glow), int32(0)
     for i in range(LANES):
         n[LEVEL + i] = int32(light[uint32(n[FRONT + i])])
     for i in range(LANES):
-        of_sky = (n[LEVEL + i] & _SKY) - int32(white_sky)
-        of_blocks = (n[LEVEL + i] >> int32(4)) - int32(white_glow)
-        above = max(of_sky, of_blocks)
-        darkest = min(darkest, above if n[FACE_KEY + i] != int32(0) else darkest)
-    if darkest > int32(0):
+        byte = n[LEVEL + i]
+        is_white = (int32(byte & _SKY) > sky) | (int32(byte >> int32(4)) > glow)
+        dark |= int32(0) if is_white | (n[FACE_KEY + i] == int32(0)) else int32(1)
+    if dark == int32(0):
         return True
     for i in range(LANES):
         n[KEY + i] = n[FACE_KEY + i]
@@ -283,14 +282,15 @@ def _light_of(first: int, light: int) -> int:
         The level of the sky's light, and that of block light 16 bits above it.
     """
     seen = first if light == int32(0) else light
-    return int32(seen & _SKY) | int32((seen & ~_SKY) << int32(12))
+    return int32(int32(seen & _SKY) | int32((seen & ~_SKY) << int32(12)))
 
 
 @render_kernel
 def _levels_word(a: int, b: int, c: int, d: int) -> int:
     """The bits of a word that hold the levels at four corners, in quarters."""
     low = int32((a & _LEVELS) << int32(8)) | int32((b & _LEVELS) << int32(14))
-    return low | int32((c & _LEVELS) << int32(20)) | int32((d & _LEVELS) << int32(26))
+    high = int32((c & _LEVELS) << int32(20)) | int32((d & _LEVELS) << int32(26))
+    return int32(low | high)
 
 
 @render_kernel
@@ -300,7 +300,8 @@ def add_levels(count: int, light: Bytes, n: Ints) -> tuple[int, bool]:
     Args:
         count: See `list_faces`.
         light: uint8 (2**23,), both levels of each cell.
-        n: Integer scratch, as `count_cubes` leaves it; `GLOW` gets the words of block light.
+        n: Integer scratch, as `count_cubes` leaves it; `GLOW` gets the words of block light. Where
+            there is some, and the sky's level is everywhere the same, they take its place, too.
 
     Returns:
         The level of the sky's light in quarters if it is the same at all corners of all faces, else
@@ -328,10 +329,10 @@ def add_levels(count: int, light: Bytes, n: Ints) -> tuple[int, bool]:
         b = _light_of(first, n[NEIGHBOUR + _CORNERS + LANES + at])
         c = _light_of(first, n[NEIGHBOUR + _CORNERS + 2 * LANES + at])
         d = _light_of(first, n[NEIGHBOUR + _CORNERS + 3 * LANES + at])
-        a = low_1 if (is_low_1 & is_low_2) != none else a  # hidden
-        b = high_1 if (is_high_1 & is_low_2) != none else b
-        c = low_1 if (is_low_1 & is_high_2) != none else c
-        d = high_1 if (is_high_1 & is_high_2) != none else d
+        a = low_1 if int32(is_low_1 & is_low_2) != none else a  # hidden
+        b = high_1 if int32(is_high_1 & is_low_2) != none else b
+        c = low_1 if int32(is_low_1 & is_high_2) != none else c
+        d = high_1 if int32(is_high_1 & is_high_2) != none else d
         a, b = int32(a + low_1 + low_2 + own), int32(b + high_1 + low_2 + own)
         c, d = int32(c + low_1 + high_2 + own), int32(d + high_1 + high_2 + own)
         is_listed, up = n[FACE_KEY + at] != int32(0), int32(16)
@@ -346,7 +347,17 @@ def add_levels(count: int, light: Bytes, n: Ints) -> tuple[int, bool]:
     level = (whole >> int32(8)) & _LEVELS
     for bits in _CORNER_BITS:
         differs |= ((whole >> int32(bits)) & _LEVELS) ^ level
+    if glows != int32(0) and _is_even(MIXED if differs else level):
+        for f in range(count):
+            at = uint32(f)
+            n[WORD + at] = int32(n[WORD + at] & _ALL_CUBES) | n[GLOW + at]
     return MIXED if differs else level, glows != int32(0)
+
+
+@render_kernel
+def _is_even(sky: int) -> bool:
+    """Whether a tile's level of the sky's light is the same everywhere, and a whole one."""
+    return sky >= 0 and sky & 3 == 0
 
 
 @render_kernel
@@ -415,9 +426,7 @@ def spread_both_lights(sky: int, s: Floats, n: Ints) -> None:
         s: Float scratch.
         n: Integer scratch.
     """
-    if sky >= 0 and sky & 3 == 0:  # as in caves, where it is 0
-        for i in range(LANES):
-            n[KEY + i] = n[GLOW + uint32(n[FACE_OF + i])]
+    if _is_even(sky):  # as in caves, where it is 0
         spread_light(sky >> 2, LEVELS, s, n)
         return
     for i in range(LANES):

@@ -51,6 +51,7 @@ from rllib_minestudio.env.voxel.render.models import (
     place_items,
     place_mobs,
 )
+from rllib_minestudio.env.voxel.render.plants import Plants
 from rllib_minestudio.env.voxel.render.ray_tiles import new_scratch
 from rllib_minestudio.env.voxel.render.sky import (
     SKY_OF_BIOME,
@@ -157,6 +158,7 @@ class Renderer:
         capacity = MOB_CAPACITY + ITEM_CAPACITY + FALLING_CAPACITY
         self._instances = np.zeros((capacity, INSTANCE_SIZE), np.float32)
         self._instance_models = np.zeros(capacity, np.int32)
+        self._plants = Plants(self.camera, self._rays, resource_pack)
         self._marks = MiningMarks(
             self._sampling,
             self.camera,
@@ -276,7 +278,7 @@ class Renderer:
         self._tan_x, self._tan_y = half_height * self.camera.aspect, half_height
 
     def _draw_world(self, world: World, frame: Frame) -> None:
-        """Draw terrain and sky."""
+        """Draw terrain, sky and plants."""
         camera = self.camera
         render_terrain(
             world.blocks,
@@ -309,6 +311,7 @@ class Renderer:
             frame,
             self.depth,
         )
+        self._plants.draw(world, frame, self.depth)
 
     def _draw_entities(
         self,
@@ -397,7 +400,7 @@ def view_problems(
 
 
 class StillPicture:
-    """The terrain and sky drawn last, for as long as drawing them again would change nothing.
+    """Terrain, sky and plants drawn last, for as long as drawing them again would change nothing.
 
     They depend on the world's blocks, the camera (which has the colours of biome and fog) and the
     hour. Mobs, items, cracks, outline, dust, clouds, hand and display are drawn over them in every

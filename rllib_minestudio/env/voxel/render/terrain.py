@@ -180,6 +180,7 @@ def render_terrain(
     around_eye = field_around_eye(box, camera, roof, column_x, column_z)
     white_sky, white_glow = lowest_white(1, n), lowest_white(LEVELS, n)
     forget_shapes(n)
+    under_sky = WHITE if white_sky < LEVELS - 1 else FULLY
     # What the scratch already holds for all rays.
     is_open, level_before = False, MIXED
     per_row = (width + TILE - 1) // TILE
@@ -226,7 +227,7 @@ def render_terrain(
             if find_fronts(box, s, n):
                 uncover(camera, blocks, box, looks, s, n)
                 choose_texels(camera, blocks, faces, s, n)
-            found, level, glows = key_faces(shade, s, n), FULLY, False
+            found, level, glows = key_faces(shade, s, n), under_sky, False
             if found & SHADED and is_bright(white_sky, white_glow, light, n):
                 found, level = found & BESIDE, WHITE
             if found:

@@ -74,7 +74,9 @@ def mip_mapped(pictures: NDArray[np.float64], shades: NDArray[np.float64]) -> ND
     return words
 
 
-def sprite_texture(sprite: NDArray[np.uint8], shade: float = 1.0) -> Texture:
+def sprite_texture(
+    sprite: NDArray[np.uint8], shade: float = 1.0, *, keeps_cover: bool = False
+) -> Texture:
     """Build a texture from an RGBA sprite; its see-through texels are `TRANSPARENT`.
 
     A texel of a coarser level is opaque if at least half of what it covers is. Its colour is the
@@ -83,6 +85,8 @@ def sprite_texture(sprite: NDArray[np.uint8], shade: float = 1.0) -> Texture:
     Args:
         sprite: uint8 (16, 16, 4).
         shade: Factor on the colours.
+        keeps_cover: Whether each level has the same share of opaque texels instead, those that
+            cover most (Castaño 2010), so that a flower's stalk does not vanish with distance.
 
     Returns:
         uint32 (TEXTURE_WORDS,).
@@ -93,7 +97,11 @@ def sprite_texture(sprite: NDArray[np.uint8], shade: float = 1.0) -> Texture:
     for offset in MIP_OFFSET:
         size = len(weight)
         mean = colour / np.maximum(weight, 1e-6)
-        level = np.where(weight[..., 0] >= 0.5, pack(mean), np.uint32(TRANSPARENT))
+        least = 0.5
+        if keeps_cover and weight.any():
+            opaque = max(round(weight.mean() * size * size), 1)
+            least = max(np.sort(weight, axis=None)[-opaque], 1e-6)
+        level = np.where(weight[..., 0] >= least, pack(mean), np.uint32(TRANSPARENT))
         words[offset : offset + size * size] = level.ravel()
         if size > 1:
             blocks = (size // 2, 2, size // 2, 2)

@@ -3,13 +3,16 @@
 world        the blocks around the player, and all operations on them
 land         the chunks in the window: which are made, and which have their fields
 edits        changes of blocks, and the memory of what was changed
-worldgen     terrain from the seed
+worldgen     terrain and trees from the seed
+vegetation   grass, flowers and pumpkins from the seed
 box_field    the empty boxes through which rays leap
+thin_blocks  where the plants are that rays pass through
 optics       what blocks do to light
 light_field  light in every cell, and how it spreads
 sky_light    the light of the sky
 block_light  the light of blocks that emit it
 lighting     both, and where there is nothing but full light of the sky
 physics      collision of boxes with blocks, the constants of motion
+plants       which blocks are plants, what they grow on, where in their cell they stand
 blocks       the table of block types
 """

@@ -15,12 +15,15 @@ the family names such properties as *derived*. Those which nothing in this engin
 water in a slab, are *refused*: only their default exists.
 
 The second half of the file says what a block stops, hides and bears, by kind and state. These
-predicates, and `optics` for light, are the only places that ask whether a block is "solid":
+predicates, `block_shapes` for bodies and aim, and `optics` for light, are the only places that ask
+whether a block is "solid":
 
-    stops_bodies    what moves is held up by it                  world/physics.py
-    stops_sight     rays of the crosshair and of frames end      player/raycast.py, box_field.py
+    stops_rays      rays that draw the terrain end in it         world/box_field.py
+    is_thin         it is drawn as flat pictures, see `plants`   world/thin_blocks.py
     covers          counts as the highest block of its column    world/edits.py
     bears           sand and gravel rest on it                   world/edits.py, game/falling.py
+    lands           a block that falls ends on top of it         game/falling.py
+    needs_others    it breaks without a block beside it          world/edits.py
     is_replaceable  another block may be put in its place        game/use_and_drop.py
 """
 
@@ -36,7 +39,15 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.data import read_csv
 from rllib_minestudio.env.voxel.kernels import shared_with_kernels
-from rllib_minestudio.env.voxel.world.blocks import BLOCKS, LARGEST_KIND, SCREENS, Block, Shape
+from rllib_minestudio.env.voxel.world.blocks import (
+    BLOCK_ID,
+    BLOCKS,
+    LARGEST_KIND,
+    SCREENS,
+    Block,
+    Shape,
+)
+from rllib_minestudio.env.voxel.world.plants import THIN_KINDS
 
 STATE_SHIFT = 10
 KIND_MASK = LARGEST_KIND
@@ -247,32 +258,51 @@ _REPLACEABLE = frozenset(
 )
 """Kinds in whose place others are put; of snow, only a single layer."""
 
-_STOPS_BODIES = _column(_is_something)
-_STOPS_SIGHT = _column(_is_something)
-_COVERS = _column(_is_something)
+
+def _is_thin(block: Block) -> bool:
+    return BLOCK_ID[block.name] in THIN_KINDS
+
+
+def _has_body(block: Block) -> bool:
+    return _is_something(block) and not _is_thin(block)
+
+
+def _needs_others(block: Block) -> bool:
+    family = FAMILY_OF[BLOCK_ID[block.name]]
+    return (
+        bool(family.support) or "part" in family.stored or "lower" in family.stored.get("half", ())
+    )
+
+
+_IS_THIN = _column(_is_thin)
+_STOPS_RAYS = _column(_has_body)
+_COVERS = _column(_has_body)
 _BEARS = _column(lambda block: block.name not in _REPLACEABLE)
+_LANDS = _column(lambda block: block.name not in _REPLACEABLE and not _is_thin(block))
+_NEEDS_OTHERS = _column(_needs_others)
 _IS_REPLACEABLE = _column(lambda block: block.name in _REPLACEABLE)
 _set(_IS_REPLACEABLE, False, "snow")
 _set(_IS_REPLACEABLE, True, "snow", layers="1")
 
 
 @shared_with_kernels
-def stops_bodies(block: int) -> bool:
-    """Whether the player, mobs and items cannot enter a block."""
-    return holds(_STOPS_BODIES, block)
+def stops_rays(block: Any) -> Any:
+    """Whether the rays that draw the terrain end in a block; one block, or each of an array."""
+    return holds(_STOPS_RAYS, block)
 
 
 @shared_with_kernels
-def stops_sight(block: int) -> bool:
-    """Whether a ray ends in a block: that of the crosshair, and those that draw the world."""
-    return holds(_STOPS_SIGHT, block)
+def is_thin(block: Any) -> Any:
+    """Whether a block is drawn as flat pictures; one block, or each of an array."""
+    return holds(_IS_THIN, block)
 
 
 @shared_with_kernels
 def covers(block: Any) -> Any:
     """Whether a block counts as its column's highest: above that, the sky is open.
 
-    Whatever stops sight does. The block may be an array, and the answer is one, then.
+    Whatever stops the rays that draw the terrain does. Thin blocks do not: who is put on a column
+    stands in its grass, not on it. The block may be an array, and the answer is one, then.
     """
     return holds(_COVERS, block)
 
@@ -281,6 +311,18 @@ def covers(block: Any) -> Any:
 def bears(block: int) -> bool:
     """Whether sand and gravel rest on a block."""
     return holds(_BEARS, block)
+
+
+@shared_with_kernels
+def lands(block: int) -> bool:
+    """Whether sand and gravel that fall end on top of a block; they fall into a flower."""
+    return holds(_LANDS, block)
+
+
+@shared_with_kernels
+def needs_others(block: int) -> bool:
+    """Whether a block breaks if another one is missing: its support, or its other half."""
+    return holds(_NEEDS_OTHERS, block)
 
 
 @shared_with_kernels

@@ -18,7 +18,7 @@ from numba import int32, uint8, uint16, uint64
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.kernels import kernel, shared_with_kernels
-from rllib_minestudio.env.voxel.world.block_states import stops_sight
+from rllib_minestudio.env.voxel.world.block_states import stops_rays
 
 # --------------------------------------------------------------------------------- the layer radius
 # The first stage of the box field: how far away the nearest block of a cell's own layer is.
@@ -183,7 +183,7 @@ def _mark(
     slab: int,
     low: int,
 ) -> None:
-    """Set the distances of blocks that stop sight to 0, in the columns [x0, x1) x [z0, z1).
+    """Set the distances of blocks that stop rays to 0, in the columns [x0, x1) x [z0, z1).
 
     Only the blocks between layer `low`, below which all do, and a column's top are looked up: where
     chunks are made, these are few.
@@ -197,7 +197,7 @@ def _mark(
             for i in range(first):
                 distances[here + i] = SOLID
             for i in range(first, uint64(min(max(top[column_index(x, z)] + 1 - slab, 0), SLAB))):
-                if stops_sight(blocks[column + i]):
+                if stops_rays(blocks[column + i]):
                     distances[here + i] = SOLID
 
 
@@ -294,7 +294,7 @@ def _refresh_layer(
     opened = False
     for x in range(x0, x1):
         for z in range(z0, z1):
-            opened |= not stops_sight(blocks[block_index(x, y, z)])
+            opened |= not stops_rays(blocks[block_index(x, y, z)])
     for i in range(rows):
         x = x0 - _SPAN + i
         away_x = max(x0 - x, x - x1 + 1, 0)
@@ -306,7 +306,7 @@ def _refresh_layer(
             before[i * row + j] = radius
             if opened:
                 if away == 0:
-                    radius = SOLID if stops_sight(blocks[index]) else OPEN
+                    radius = SOLID if stops_rays(blocks[index]) else OPEN
                 elif away < _SPAN and radius >= away:
                     radius = OPEN
             else:

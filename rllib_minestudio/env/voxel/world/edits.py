@@ -10,7 +10,13 @@ from numba import int64, uint8, uint32, uint64
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.kernels import kernel
-from rllib_minestudio.env.voxel.world.block_states import STATE_SHIFT, bears, covers, kind_of
+from rllib_minestudio.env.voxel.world.block_states import (
+    STATE_SHIFT,
+    bears,
+    covers,
+    kind_of,
+    needs_others,
+)
 from rllib_minestudio.env.voxel.world.blocks import FALLS
 from rllib_minestudio.env.voxel.world.box_field import (
     CHUNK,
@@ -141,11 +147,11 @@ def fill_columns(
         only_states: Which of its states to replace, see `BlockFilter.states`; uint64.
 
     Returns:
-        How many blocks changed, how many of them for the first time, and the places of unsupported
-        sand and gravel in the changed columns, int64 [n, 3] of x, y and z.
+        How many blocks changed, how many of them for the first time, and the places, int64 [n, 3]
+        of x, y and z, where a block may have lost what it needs; see `_find_unsupported`.
     """
-    touched = np.zeros((x1 - x0, z1 - z0), np.bool_)
-    changed, new, loose = 0, 0, 0
+    touched = np.zeros((x1 - x0 + 2, z1 - z0 + 2), np.bool_)
+    changed, new = 0, 0
     for x in range(x0, x1):
         for z in range(z0, z1):
             in_column, first_time = _fill_column(
@@ -155,21 +161,9 @@ def fill_columns(
                 continue
             changed += in_column
             new += first_time
-            touched[x - x0, z - z0] = True
+            touched[x - x0 + 1, z - z0 + 1] = True
             _update_top(blocks, top, x, z, y1)
-            for y in range(y0, min(y1 + 1, HEIGHT)):
-                loose += _is_loose(blocks, x, y, z)
-    places = np.empty((loose, 3), np.int64)
-    row = 0
-    for x in range(x0, x1):
-        for z in range(z0, z1):
-            if loose == 0 or not touched[x - x0, z - z0]:
-                continue
-            for y in range(y0, min(y1 + 1, HEIGHT)):
-                if _is_loose(blocks, x, y, z):
-                    places[row, 0], places[row, 1], places[row, 2] = x, y, z
-                    row += 1
-    return changed, new, places
+    return changed, new, _find_unsupported(blocks, touched, x0, y0, y1, z0)
 
 
 @kernel()
@@ -218,6 +212,56 @@ def _update_top(
     while y > 0 and not covers(blocks[block_index(x, y, z)]):
         y -= 1
     top[column_index(x, z)] = y
+
+
+@kernel()
+def _find_unsupported(
+    blocks: NDArray[np.uint16],
+    touched: NDArray[np.bool_],
+    x0: int,
+    y0: int,
+    y1: int,
+    z0: int,
+) -> NDArray[np.int64]:
+    """Find the blocks that may have lost what they need by changes in layers [y0, y1).
+
+    These are sand and gravel without ground in the changed columns, and every block that needs
+    others within or next to the changed part of a column, whether it has lost them or not. A block
+    that is put alone is not among them: as in the game, a command may leave a torch in mid-air.
+
+    Args:
+        blocks: The window's blocks, uint16 [2**23].
+        touched: Which columns have changed, with a ring of columns around.
+        x0: First column inside the ring.
+        y0: First layer.
+        y1: Layer after the last.
+        z0: First column inside the ring.
+
+    Returns:
+        Their places, int64 [n, 3] of x, y and z, ordered by x, then z, then y.
+    """
+    places, count = np.empty((4, 3), np.int64), 0
+    rows, row = touched.shape
+    for i in range(rows):
+        for k in range(row):
+            here = touched[i, k]
+            beside = (i > 0 and touched[i - 1, k]) or (i + 1 < rows and touched[i + 1, k])
+            beside = beside or (k > 0 and touched[i, k - 1]) or (k + 1 < row and touched[i, k + 1])
+            if not here and not beside:
+                continue
+            x, z = x0 - 1 + i, z0 - 1 + k
+            alone = y1 - y0 == 1 and not beside
+            for y in range(max(y0 - 1, 0) if here else y0, min(y1 + 1, HEIGHT) if here else y1):
+                is_found = needs_others(blocks[block_index(x, y, z)]) and not (alone and y == y0)
+                if not is_found and not (here and y >= y0 and _is_loose(blocks, x, y, z)):
+                    continue
+                if count == len(places):
+                    larger = np.empty((2 * count, 3), np.int64)
+                    larger[:count] = places
+                    places = larger
+                places[count, 0], places[count, 1], places[count, 2] = x, y, z
+                count += 1
+    return places[:count]
 
 
 @kernel()

@@ -7,7 +7,8 @@ columns apart share a slot. A chunk is in one of three states:
        ^              |  ^             |
        +--overwritten-+  +-------------+ a neighbour was overwritten
 
-- *Made*: its blocks and tops are those of the world, as generated and then edited.
+- *Made*: its blocks, tops and bits of thin blocks are those of the world, as generated and then
+  edited.
 - *Ready*: so are those of the eight chunks around it, and its layer radius, boxes and light are
   exact.
 
@@ -33,7 +34,7 @@ from collections.abc import Collection, Iterator, Set
 
 import numpy as np
 
-from rllib_minestudio.env.voxel.world import box_field, lighting, worldgen
+from rllib_minestudio.env.voxel.world import box_field, lighting, thin_blocks, vegetation, worldgen
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, WINDOW
 from rllib_minestudio.env.voxel.world.edits import EditMemory
 
@@ -64,8 +65,10 @@ class Land:
             up and down (at most 15) in which the radius is at least r, too.
         top: y of the highest block of a column, uint8 [256 * 256]; see `box_field.column_index`.
         lighting: Light of the sky and of blocks, see `lighting`.
+        thin: Where thin blocks are, see `thin_blocks`.
         edits: What was changed.
         seed: The seed from which the terrain is made.
+        has_plants: Whether plants grow on it besides trees and cactus.
     """
 
     def __init__(self) -> None:
@@ -74,17 +77,18 @@ class Land:
         self.box = np.zeros(WINDOW * WINDOW * HEIGHT, np.uint16)
         self.top = np.zeros(WINDOW * WINDOW, np.uint8)
         self.lighting = lighting.new_lighting()
+        self.thin = thin_blocks.new_bits()
         self.edits = EditMemory()
         self._slots: dict[Chunk, Chunk] = {}
         """Slot in the window -> the chunk in it."""
         self.reset(0)
 
-    def reset(self, seed: int) -> None:
+    def reset(self, seed: int, has_plants: bool = True) -> None:
         """Forget all chunks and edits, and take another seed."""
-        self.seed = seed
-        # What no chunk was in is zero already; in a new land, that is all of these 42 MB.
+        self.seed, self.has_plants = seed, has_plants
+        # What no chunk was in is zero already; in a new land, that is all of these 43 MB.
         for row in {x for x, _ in self._slots}:
-            for array in (self.blocks, self.layer_radius, self.box, self.top):
+            for array in (self.blocks, self.layer_radius, self.box, self.top, self.thin):
                 array.reshape(CHUNKS, -1)[row] = 0
         self._slots.clear()
         self.edits.clear()
@@ -146,6 +150,7 @@ class Land:
         near = _chunks_of(xs, zs, box_field.REACH + 1)
         if not self._ready.issuperset(near):
             self.make_ready(self.lacking(set(near)))
+        thin_blocks.find_thin(self.blocks, self.thin, *xs, *zs, *ys)
         box_field.refresh(self.blocks, self.top, self.layer_radius, self.box, *xs, *zs, *ys)
         lighting.refresh(self.lighting, self.blocks, self.top, *xs, *ys, *zs, low)
 
@@ -157,10 +162,14 @@ class Land:
             self.edits.leave(overwritten, self.blocks)
             del self._layers[overwritten]
         low, high = worldgen.generate_chunk(self.blocks, self.top, *chunk, self.seed)
+        if self.has_plants:
+            high = max(high, vegetation.grow_plants(self.blocks, self.top, *chunk, self.seed))
         if edited := self.edits.enter(chunk, self.blocks, self.top):
             low, high = min(low, edited[0]), max(high, edited[1])
         self._slots[slot] = chunk
         self._layers[chunk] = low, high + 1
+        x, z = chunk[0] * CHUNK, chunk[1] * CHUNK
+        thin_blocks.enter_chunk(self.blocks, self.thin, x, z, low, high + 1)
         self._let_light_in(chunk)
 
     def _let_light_in(self, chunk: Chunk) -> None:

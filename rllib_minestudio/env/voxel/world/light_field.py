@@ -149,7 +149,7 @@ def due(light: Light, blocks: Ids, floor: Columns, slots: Slots, which: int, ind
     """The level that a cell has to have, given those of its neighbours; see `settle`."""
     best = _source(blocks, floor, which, index) + 1
     here = optics_at(blocks, index)
-    if is_opaque(here):
+    if is_opaque(here) or best > FULL:
         return best - 1
     if which == SKY and index & _LAST_LAYER == _LAST_LAYER and not closes(here, UP):
         best = max(best, FULL)

@@ -39,12 +39,15 @@ class World:
         top: Highest block of each column.
         light: Levels of the light of the sky and of blocks, see `light_field`.
         shade: From which layer up there is nothing but full light of the sky around each column.
+        thin: Where thin blocks are, see `thin_blocks`.
         ceiling: No loaded block is at or above this y. It never falls, and rises in steps of 8.
         seed: The seed from which the terrain is made.
         changes: A counter that grows whenever blocks change or the seed does, by which others can
             tell that nothing has changed.
-        unsupported: Places (x, y, z) where a change left sand or gravel above air; `falling.notice`
-            schedules their fall and empties the list.
+        has_plants: Whether plants grow on the land besides trees and cactus.
+        unsupported: Places (x, y, z) where a change may have taken away what a block needs: sand
+            and gravel above air, and blocks that need others next to a change. `supports.notice`
+            schedules what becomes of them and empties the list.
     """
 
     def __init__(self) -> None:
@@ -53,12 +56,18 @@ class World:
         self.blocks, self.top = self._land.blocks, self._land.top
         self.layer_radius, self.box = self._land.layer_radius, self._land.box
         self.light, self.shade = self._land.lighting.light, self._land.lighting.shade
+        self.thin = self._land.thin
         self.reset(0)
 
-    def reset(self, seed: int) -> None:
-        """Forget everything and take another seed; `load_around` then makes the world."""
-        self.seed = seed & 0x3FFFFFFF
-        self._land.reset(self.seed)
+    def reset(self, seed: int, has_plants: bool = True) -> None:
+        """Forget everything and take another seed; `load_around` then makes the world.
+
+        Args:
+            seed: From which the terrain is made.
+            has_plants: Whether grass, ferns, flowers and the like grow on it.
+        """
+        self.seed, self.has_plants = seed & 0x3FFFFFFF, has_plants
+        self._land.reset(self.seed, has_plants)
         self.ceiling = 0
         self.changes += 1
         self._centre: Chunk | None = None
@@ -70,9 +79,11 @@ class World:
         """Return what was changed in the generated terrain, by chunk."""
         return self._land.edits.all_of(self._land.made, self.blocks)
 
-    def begin_with(self, seed: int, edits: dict[Chunk, Changes], centre: Chunk) -> None:
+    def begin_with(
+        self, seed: int, has_plants: bool, edits: dict[Chunk, Changes], centre: Chunk
+    ) -> None:
         """As `reset`, but with changes, and load the land around a chunk."""
-        self.reset(seed)
+        self.reset(seed, has_plants)
         self._land.edits.begin_with(edits)
         self.load_around((centre[0] + 0.5) * CHUNK, (centre[1] + 0.5) * CHUNK)
 
@@ -123,12 +134,19 @@ class World:
             return 0
         return int(self.blocks[block_index(x, y, z)])
 
+    def block_next_to(self, x: int, y: int, z: int) -> int:
+        """As `block_at`, for places next to loaded chunks, too: their blocks are made."""
+        return int(self.blocks[block_index(x, y, z)]) if 0 <= y < HEIGHT else 0
+
     def kind_at(self, x: int, y: int, z: int) -> int:
         """Kind of the block at (x, y, z), an index in `BLOCKS`; outside as in `block_at`."""
         return kind_of(self.block_at(x, y, z))
 
     def surface(self, x: float, z: float) -> int:
-        """The y at which something stands on the column at (x, z): its top block's y + 1."""
+        """The y at which something stands on the column at (x, z): its top block's y + 1.
+
+        Thin blocks do not count: what stands on the column stands in them.
+        """
         return int(self.top[column_index(int(x // 1), int(z // 1))]) + 1
 
     def set_block(self, x: int, y: int, z: int, block: int) -> bool:

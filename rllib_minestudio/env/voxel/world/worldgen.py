@@ -1,4 +1,6 @@
-"""Terrain: gentle hills, biomes and trees, from the seed alone.
+"""Terrain: gentle hills, biomes, trees and cactus, from the seed alone.
+
+What else grows on it is in `vegetation`.
 
 Everything at a place follows from hashes of its coordinates, so chunks come out the same in any
 order and at any distance from the origin. Kernels are compiled without fastmath: the same bits
@@ -23,8 +25,12 @@ _BASE_HEIGHT = 63.0
 _SOIL_DEPTH = 3
 _TREE_CELL = 6
 """Side, in columns, of the cells that may hold one tree each."""
-_TREE_CHANCE = np.array([4, 170, 12], np.int64)
-"""Chance, out of 256, of a tree (in the desert, a cactus) in a cell, by biome."""
+_TREE_CHANCE = np.array([4, 170, 40], np.int64)
+"""Chance, out of 256, of a tree (in the desert, a cactus) in a cell, by biome.
+
+Minecraft's hundred tries for a cactus in a chunk, at any height up to twice the ground's, come to
+three in four chunks; here, a third of the chances have no room.
+"""
 _CANOPY = 2
 """Largest horizontal reach of a tree from its trunk, in columns."""
 _BIOME_SCALE = 1.0 / 260.0
@@ -199,7 +205,7 @@ def _grow_plant(
         return 0
     ground = ground_height(x, z, seed)
     if biome == DESERT:
-        if x // CHUNK != chunk_x or z // CHUNK != chunk_z:
+        if x // CHUNK != chunk_x or z // CHUNK != chunk_z or not _has_room(x, z, ground, seed):
             return 0
         tip = ground + 1 + (dice >> 24) % 3
         start = block_index(x, 0, z)
@@ -216,6 +222,19 @@ def _grow_plant(
             if i // CHUNK == chunk_x and k // CHUNK == chunk_z:
                 _grow_tree_column(blocks, top, i, k, x, z, ground, trunk, log, leaves, seed)
     return ground + trunk + 1
+
+
+@kernel()
+def _has_room(x: int, z: int, ground: int, seed: int) -> bool:
+    """Whether a cactus in column (x, z) would touch nothing, so far as its cell and the land go."""
+    if x % _TREE_CELL == _TREE_CELL - 1 or z % _TREE_CELL == _TREE_CELL - 1:
+        return False  # the cell beyond may have a cactus in its first columns
+    for side in range(4):
+        step = 1 - 2 * (side & 1)
+        near_x, near_z = x + (step if side < 2 else 0), z + (step if side >= 2 else 0)
+        if ground_height(near_x, near_z, seed) > ground:
+            return False
+    return True
 
 
 @kernel()

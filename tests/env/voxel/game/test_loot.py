@@ -171,6 +171,7 @@ def test_every_item_can_be_given(stage):
 def attack_until_gone(engine, name, item):
     """Ticks that mining takes with the key held."""
     hold(engine, item)
+    state(engine).world.set_block(CELL[0], CELL[1] - 1, CELL[2], STONE)
     state(engine).world.set_block(*CELL, BLOCK_ID[name])
     state(engine).player.records["mining_delay"] = 0
     (west, *_), *_ = SHAPES[default_shape(BLOCK_ID[name])].outline

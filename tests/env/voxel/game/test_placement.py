@@ -321,7 +321,8 @@ def test_lanterns_hang_rails_lie_vines_cling_and_tall_plants_are_two():
     for clicked in WALLS:
         vine = {**dict.fromkeys(("up", *WALLS), "false"), OPPOSITE[clicked]: "true"}
         assert state_at("vine", clicked) == vine
-    assert put("sunflower", "up") == {
+    assert put("sunflower", "up") == {}
+    assert put("sunflower", "up", on="grass_block") == {
         HERE: block("sunflower"),
         beside(HERE, "up"): block("sunflower", half="upper"),
     }
@@ -345,6 +346,8 @@ def test_every_rule_places_its_family_somewhere():
             around = {**walls, "up": "air"}
         if family.placed == "bed":
             around = {**walls, "south": "air"}
+        if family.support == "soil":
+            around = {**around, "down": "dirt"}
         placed = put(BLOCKS[kind].name, "up", "south", **around)
         assert placed, family.name
         for value in placed.values():
@@ -352,6 +355,26 @@ def test_every_rule_places_its_family_somewhere():
             assert block_of(kind_of(value), properties_of(value)) == value
             assert its.name == family.name or "wall" in its.name
     assert {family.placed for family in FAMILIES} >= {"", "stairs", "slab", "door", "bed"}
+
+
+@pytest.mark.parametrize(
+    ("name", "grounds", "others"),
+    [
+        ("poppy", "grass_block dirt podzol farmland", "stone sand oak_planks"),
+        ("dead_bush", "sand red_sand dirt white_terracotta", "grass_block white_glazed_terracotta"),
+        ("sugar_cane", "grass_block sand sugar_cane", "stone farmland"),
+        ("cactus", "sand cactus", "grass_block stone"),
+        ("brown_mushroom", "stone dirt mycelium", "glass_pane oak_slab"),
+        ("nether_wart", "soul_sand", "farmland soul_soil"),
+        ("crimson_roots", "crimson_nylium soul_soil dirt", "netherrack"),
+    ],
+)
+def test_plants_are_placed_on_their_soil_only(name, grounds, others):
+    for ground in grounds.split():
+        assert put(name, "up", on=ground) == {HERE: block(name)}, ground
+    for other in others.split():
+        assert put(name, "up", on=other) == {}, other
+    assert put("cactus", "up", on="sand", east="stone") == {}
 
 
 # ------------------------------------------------------------------------------ in the whole engine
@@ -414,8 +437,9 @@ def test_the_hit_point_is_where_the_line_of_sight_meets_the_block(engine):
 @pytest.mark.parametrize("broken", [0, 1])
 @pytest.mark.parametrize("item", ["oak_door", "red_bed", "sunflower"])
 def test_two_blocks_are_placed_and_broken_as_a_whole(engine, item, broken):
-    click_at(engine, item, 0.5, FLOOR, 2.5)
     world = state(engine).world
+    world.set_block(0, FLOOR - 1, 2, BLOCK_ID["dirt"])
+    click_at(engine, item, 0.5, FLOOR, 2.5)
     cells = [(0, FLOOR, 2), (0, FLOOR, 3) if item == "red_bed" else (0, FLOOR + 1, 2)]
     assert [world.kind_at(*cell) for cell in cells] == [BLOCK_ID[item]] * 2
     break_block(state(engine), *cells[broken])

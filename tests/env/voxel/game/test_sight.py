@@ -16,6 +16,8 @@ COLUMNS, ROWS, REACH = 96, 54, 40.0
 def test_the_rays_end_where_the_frame_has_its_blocks(seed):
     engine = VoxelEngine(frame_size=(32, 32))
     engine.reset(seed, "forest")
+    world = state(engine).world
+    world.reset(world.seed, has_plants=False)  # of plants, pixels show what a ray cannot hit
     engine.tick({"camera": (10.0, 35.0 * seed)})
     renderer = Renderer((COLUMNS, ROWS), view_distance=REACH)
     draw_view(state(engine), renderer)

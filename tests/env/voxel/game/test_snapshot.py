@@ -24,6 +24,7 @@ COMMANDS = (
     "/setblock ~-1 ~ ~2 chest",
     "/fill ~3 ~4 ~3 ~5 ~6 ~5 sand",
     "/fill ~-6 ~-1 ~-6 ~-3 ~1 ~-3 air",
+    "/setblock ~2 ~1 ~-1 glowstone",
     "/effect give @s haste 20 1",
     "/time set 13000",
     "/tp @s ~40 ~2 ~-25",

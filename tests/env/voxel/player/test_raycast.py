@@ -51,7 +51,7 @@ def check(world, rays, seed):
         origin = dice.uniform(-1.0, SIDE + 1.0, 3) + np.array((0, LOW, 0))
         direction = dice.normal(size=3)
         direction /= np.linalg.norm(direction)
-        found = cast_block(blocks, tuple(origin), tuple(direction), REACH, target)
+        found = cast_block(blocks, tuple(origin), tuple(direction), REACH, True, target)
         best, distance, margin = nearest(boxes, origin, direction)
         if distance > REACH or found > REACH:
             assert (found > REACH) == (distance > REACH) or abs(distance - REACH) < 1e-9
@@ -78,4 +78,4 @@ def test_a_hundred_thousand_rays_meet_what_a_search_of_all_boxes_finds(world):
 
 def test_a_ray_that_meets_nothing_never_ends(world):
     target = np.zeros(1, TARGET_DTYPE)[0]
-    assert cast_block(world[0], (2.5, 20.0, 2.5), (1.0, 0.0, 0.0), REACH, target) == NEVER
+    assert cast_block(world[0], (2.5, 20.0, 2.5), (1.0, 0.0, 0.0), REACH, True, target) == NEVER

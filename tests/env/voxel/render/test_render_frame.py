@@ -161,6 +161,29 @@ def test_light_falls_from_the_side_and_not_through_walls(renderer: Renderer, sta
     assert seen[2] / seen[0] == pytest.approx(1, abs=0.02)  # five steps to the window
 
 
+def test_animals_and_the_hand_are_lit_as_the_cells_they_are_in(
+    renderer: Renderer, stage: Stage
+) -> None:
+    """In a closed hall with lamps let into its floor: warm near magma, bright near glowstone."""
+    stage.fill((-4, 5), (-1, 6), (-4, 9), "stone")
+    stage.fill((-3, 4), (0, 4), (-3, 8), "air")
+    frames = {}
+    for lamp in ("stone", "magma_block", "glowstone"):
+        stage.fill((0, 1), (-1, 0), (0, 1), lamp)
+        stage.fill((0, 1), (-1, 0), (3, 4), lamp)
+        with_cow, without = np.full((2, SIZE, SIZE, 3), 0)
+        without[:] = stage.draw(renderer)
+        stage.add_mob("cow", ahead=3)
+        with_cow[:] = stage.draw(renderer)
+        stage.mobs.clear()
+        hand = without[SIZE * 3 // 4 :, SIZE * 3 // 4 :]
+        cow = with_cow[(with_cow != without).any(-1)]
+        frames[lamp] = [part.reshape(-1, 3).mean(0) for part in (cow, hand)]
+    for dark, faint, bright in zip(*frames.values(), strict=True):
+        assert (faint > 1.1 * dark).all() and (bright > 1.5 * faint).all()
+        assert faint[0] / dark[0] > 1.15 * faint[2] / dark[2], "warm"
+
+
 def test_a_wall_darkens_the_ground_at_its_foot(stage: Stage) -> None:
     renderer = Renderer((128, 128))
     stage.fill((-24, 24), (-1, 0), (-24, 24), "white_wool")

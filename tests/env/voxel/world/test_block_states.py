@@ -18,14 +18,18 @@ from rllib_minestudio.env.voxel.world.block_states import (
     block_of,
     covers,
     is_replaceable,
+    is_thin,
     kind_of,
+    lands,
+    needs_others,
     properties_of,
     states_of,
-    stops_bodies,
-    stops_sight,
+    stops_rays,
     turned_to,
 )
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, BLOCKS, Shape
+from rllib_minestudio.env.voxel.world.optics import is_opaque, optics_of
+from rllib_minestudio.env.voxel.world.plants import PLANTS, THIN_KINDS
 
 FACTS = Path(__file__).parents[5] / "shared" / "data" / "minecraft_1_16_5"
 ALL = [block for kind in range(len(BLOCKS)) for block in states_of(kind)]
@@ -69,15 +73,29 @@ def test_predicates_by_kind_and_state():
     snow = BLOCK_ID["snow"]
     assert is_replaceable(snow) and not is_replaceable(turned_to(snow, layers="2"))
     for block in ALL:
-        assert covers(block) or not stops_sight(block)  # box_field._mark relies on it
-        something = kind_of(block) != AIR
-        asked = (stops_bodies(block), stops_sight(block), covers(block))
-        assert asked == (something,) * 3
-    for predicate in (covers, is_replaceable):
+        assert covers(block) or not stops_rays(block)  # box_field._mark relies on it
+        something, thin = kind_of(block) != AIR, kind_of(block) in THIN_KINDS
+        assert is_thin(block) == thin
+        assert (stops_rays(block), covers(block)) == (something and not thin,) * 2
+        assert not thin or not is_opaque(optics_of(block))
+    for predicate in (covers, is_replaceable, is_thin):
         of_all = predicate(np.array(ALL, np.uint16))
         assert of_all.tolist() == [bool(predicate(block)) for block in ALL]
     assert is_replaceable(AIR) and not bears(AIR)
     assert bears(BLOCK_ID["stone"]) and not bears(BLOCK_ID["tall_grass"])
+    assert bears(BLOCK_ID["poppy"]) and not lands(BLOCK_ID["poppy"])
+    for name in ("torch", "oak_door", "red_bed", "poppy", "rail", "tall_grass", "cactus"):
+        assert needs_others(BLOCK_ID[name])
+    assert not needs_others(BLOCK_ID["cobweb"]) and not needs_others(BLOCK_ID["oak_stairs"])
+
+
+def test_plants_grow_on_something_and_break_at_a_touch():
+    of_soil = {kind for kind, family in enumerate(FAMILY_OF) if family.support.startswith("soil")}
+    assert of_soil <= set(PLANTS)
+    for kind, plant in PLANTS.items():
+        assert (kind in of_soil) <= bool(plant.soils or plant.on_full_sides), BLOCKS[kind].name
+    hard = {BLOCKS[kind].name for kind in THIN_KINDS if BLOCKS[kind].hardness}
+    assert hard == {"cobweb", "bamboo_sapling"}
 
 
 def test_a_filter_fits_the_states_with_the_given_properties():

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.env.voxel.world import box_field
-from rllib_minestudio.env.voxel.world.block_states import block_of
+from rllib_minestudio.env.voxel.world.block_states import block_of, covers
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, STONE
 from rllib_minestudio.env.voxel.world.box_field import (
     CHUNK,
@@ -34,6 +34,7 @@ BUILT = (
     *(AIR, AIR, AIR, STONE, STONE, SLAB, block_of(SLAB, {"type": "double"})),
     *(block_of(LOG, {"axis": "x"}), block_of(BLOCK_ID["bell"], {"attachment": "double_wall"})),
     *(BLOCK_ID["torch"], BLOCK_ID["glowstone"], BLOCK_ID["oak_leaves"], BLOCK_ID["oak_stairs"]),
+    BLOCK_ID["poppy"],
 )
 """Blocks that are put, in states that let light pass, emit it, and others."""
 FRESH = Land()
@@ -175,7 +176,8 @@ def remake(made: list[Chunk], ready: list[Chunk], edits: dict[tuple[int, int, in
         if (x // CHUNK, z // CHUNK) in known:
             FRESH.blocks[block_index(x, y, z)] = block
     for x, z in {(x, z) for x, _, z in edits if (x // CHUNK, z // CHUNK) in known}:
-        solid = np.flatnonzero(FRESH.blocks[block_index(x, 0, z) : block_index(x, 0, z) + HEIGHT])
+        column = FRESH.blocks[block_index(x, 0, z) : block_index(x, 0, z) + HEIGHT]
+        solid = np.flatnonzero(covers(column))
         FRESH.top[column_index(x, z)] = solid[-1] if len(solid) else 0
     for field in FRESH.lighting:
         field.fill(0)

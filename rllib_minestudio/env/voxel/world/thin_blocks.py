@@ -1,0 +1,104 @@
+"""Where the thin blocks of the window are: a bit for each of its cells.
+
+A column has two words of 64 layers. So a frame finds the plants around the eye in a glance at some
+thousand words, in the same order always, and an edit changes a bit. The bits follow from the
+blocks alone, of each cell by itself.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import uint64
+from numpy.typing import NDArray
+
+from rllib_minestudio.env.voxel.kernels import kernel
+from rllib_minestudio.env.voxel.world.block_states import is_thin
+from rllib_minestudio.env.voxel.world.box_field import (
+    CHUNK,
+    HEIGHT,
+    WINDOW,
+    block_index,
+    column_index,
+)
+
+WORD_LAYERS = 64
+COLUMN_WORDS = HEIGHT // WORD_LAYERS
+"""Words of a column, the lower layers first; a layer's bit is its number within the word."""
+
+Bits = NDArray[np.uint64]
+"""uint64 [2**17]: those of a column begin at `COLUMN_WORDS * column_index(x, z)`."""
+
+
+def new_bits() -> Bits:
+    """The bits of a window without thin blocks."""
+    return np.zeros(WINDOW * WINDOW * COLUMN_WORDS, np.uint64)
+
+
+@kernel()
+def find_thin(
+    blocks: NDArray[np.uint16], thin: Bits, x0: int, x1: int, z0: int, z1: int, y0: int, y1: int
+) -> None:
+    """Update the bits of the cells [x0, x1) x [y0, y1) x [z0, z1), whose blocks may have changed.
+
+    Args:
+        blocks: The window's blocks, uint16 [2**23].
+        thin: The bits.
+        x0: First column.
+        x1: Column after the last.
+        z0: First column.
+        z1: Column after the last.
+        y0: First layer.
+        y1: Layer after the last, within the height.
+    """
+    for x in range(x0, x1):
+        for z in range(z0, z1):
+            start, first = block_index(x, 0, z), COLUMN_WORDS * column_index(x, z)
+            for part in range(COLUMN_WORDS):
+                low, high = max(y0, part * WORD_LAYERS), min(y1, (part + 1) * WORD_LAYERS)
+                if low < high:
+                    thin[first + part] = _renewed(thin[first + part], blocks, start, low, high)
+
+
+@kernel(inline="always")
+def _renewed(word: int, blocks: NDArray[np.uint16], start: int, low: int, high: int) -> int:
+    """A column's word with the bits of layers [low, high) renewed."""
+    for y in range(low, high):
+        bit = uint64(1) << uint64(y & (WORD_LAYERS - 1))
+        word = word | bit if is_thin(blocks[start + y]) else word & ~bit
+    return word
+
+
+@kernel()
+def enter_chunk(
+    blocks: NDArray[np.uint16], thin: Bits, x0: int, z0: int, low: int, high: int
+) -> None:
+    """Write the bits of a chunk whose blocks have just been made, whatever they were.
+
+    Args:
+        blocks: The window's blocks, uint16 [2**23].
+        thin: The bits.
+        x0: First column of the chunk.
+        z0: First column of the chunk.
+        low: There are no thin blocks below this layer.
+        high: Nor from this layer up.
+    """
+    for x in range(x0, x0 + CHUNK):
+        for z in range(z0, z0 + CHUNK):
+            start, first = block_index(x, 0, z), COLUMN_WORDS * column_index(x, z)
+            for part in range(COLUMN_WORDS):
+                y0, y1 = max(low, part * WORD_LAYERS), min(high, (part + 1) * WORD_LAYERS)
+                thin[first + part] = _renewed(uint64(0), blocks, start, y0, y1)
+
+
+_DE_BRUIJN = 0x03F79D71B4CB0A89
+"""A number in which each run of six bits is another one, so that it tells shifts apart."""
+_SHIFTS = np.zeros(64, np.int64)
+for _shift in range(64):
+    _SHIFTS[(_DE_BRUIJN << _shift & 2**64 - 1) >> 58] = _shift
+
+
+@kernel(inline="always")
+def lowest_bit(word: int) -> int:
+    """Number of the lowest bit set in a uint64 that is not 0, see Leiserson et al. (1998)."""
+    alone = word & (~word + uint64(1))
+    return _SHIFTS[(alone * uint64(_DE_BRUIJN)) >> uint64(58)]
