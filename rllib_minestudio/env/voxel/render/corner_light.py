@@ -11,11 +11,11 @@ the face, and three of them meet the cell at each corner:
     |      |      |      |
     +------+------+------+
 
-A corner's *openness* is the mean of these four cells, where a full opaque cube has 0.2 and
-everything else 1: so 1, 0.8, 0.6 or 0.4. Its *levels* of light, of the sky and of blocks, are the
-means of the four cells' levels, where a cell without any light counts as o. All are interpolated
-over the face, bilinearly; the light map is read between its levels by linear interpolation along
-both axes, as a texture is.
+A corner's *openness* is the mean of these four cells, where what fills its cell has 0.2, but for
+glass, and everything else 1: so 1, 0.8, 0.6 or 0.4. Its *levels* of light, of the sky and of
+blocks, are the means of the four cells' levels, where a cell without any light counts as o. All are
+interpolated over the face, bilinearly; the light map is read between its levels by linear
+interpolation along both axes, as a texture is.
 
 The rule is that of `AoCalculator` in Fabric's renderer Indigo. The game itself differs in two small
 ways: to see whether a side is opaque, it looks at the cell one step further from the face, and it

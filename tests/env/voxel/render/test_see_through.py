@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
 import pytest
 
 from rllib_minestudio.env.voxel.render.block_atlas import CLEAR_SHIFT, FACE_BITS, HOLE
+from rllib_minestudio.env.voxel.render.block_looks import joined
 from rllib_minestudio.env.voxel.render.camera import FORWARD, MIP_DEPTH, RIGHT, STEP_X, STEP_Y, UP
 from rllib_minestudio.env.voxel.render.ray_tiles import SKY_DEPTH
 from rllib_minestudio.env.voxel.render.renderer import Renderer
@@ -277,3 +279,20 @@ def test_a_frame_that_is_no_multiple_of_a_tile_is_drawn_alike() -> None:
     for size in ((37, 29), (8, 61)):
         pictures = [stage.draw(Renderer(size, view_distance=VIEW)) for _ in range(2)]
         np.testing.assert_array_equal(*pictures)
+
+
+def test_joined_boxes_fill_the_same_space() -> None:
+    points = np.random.default_rng(1).uniform(0, 1, (2000, 3))
+
+    def filled(boxes: Iterable[Box]) -> np.ndarray:
+        inside = np.zeros(len(points), np.bool_)
+        for box in boxes:
+            inside |= ((points > box[:3]) & (points < box[3:])).all(1)
+        return inside
+
+    for shape in SHAPES:
+        boxes = joined(shape.model)
+        assert len(boxes) <= len(shape.model)
+        np.testing.assert_array_equal(filled(boxes), filled(shape.model))
+    fence = [(6, 0, 6, 10, 16, 10), (7, 6, 0, 9, 9, 6), (7, 6, 10, 9, 9, 16)]
+    assert len(joined(tuple(box) for box in fence)) == 2, "the arms run through the post"
