@@ -16,7 +16,7 @@ from rllib_minestudio.env.voxel.render.camera import FORWARD, MIP_DEPTH, RIGHT, 
 from rllib_minestudio.env.voxel.render.ray_tiles import SKY_DEPTH
 from rllib_minestudio.env.voxel.render.renderer import Renderer
 from rllib_minestudio.env.voxel.render.textures import textures_of
-from rllib_minestudio.env.voxel.world.block_shapes import SHAPES, shape_at
+from rllib_minestudio.env.voxel.world.block_shapes import SHAPES, default_shape, shape_at
 from rllib_minestudio.env.voxel.world.block_states import kind_of, states_of
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, BLOCKS, Shape
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT
@@ -139,8 +139,12 @@ def _cells(eye: list[float], ray: list[float], t_max: float):
 
 
 def crowd(stage: Stage, random: np.random.Generator) -> None:
-    """Put blocks of all kinds at random around the player, more of those one sees through."""
-    kinds = [kind for kind, its in enumerate(BLOCKS) if its.shape is not Shape.REFUSED and kind]
+    """Put blocks of all kinds with boxes around the player, more of those one sees through."""
+    kinds = [
+        kind
+        for kind, its in enumerate(BLOCKS)
+        if its.shape is not Shape.REFUSED and SHAPES[default_shape(kind)].model
+    ]
     blocks = {}
     for x, y, z in itertools.product(range(-9, 10), range(-2, 7), range(-9, 10)):
         share = random.random()
