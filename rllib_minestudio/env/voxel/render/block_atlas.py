@@ -79,10 +79,10 @@ def build_block_atlas(textures: Textures, kinds: Iterable[int] = range(len(BLOCK
     faces = np.zeros(1 << (16 + FACE_BITS), np.int32)
     for kind in kinds:
         for block in states_of(kind) if kind != AIR else ():
-            looks, shadings = _laid_faces(textures, block), FACE_SHADE
+            looks, shown = _laid_faces(textures, block), list(FACE_SHADE)
             if kind in THIN_KINDS:  # only their dust is drawn from here
-                looks, shadings = [looks[FACE_SOUTH]] * FACES, (FACE_SHADE[FACE_SOUTH],) * FACES
-            for face, (picture, shade) in enumerate(zip(looks, shadings, strict=True)):
+                looks, shown = [looks[FACE_SOUTH]] * FACES, [FACE_SHADE[FACE_SOUTH]] * FACES
+            for face, (picture, shade) in enumerate(zip(looks, shown, strict=True)):
                 key = shade, picture.tobytes()
                 if key not in starts:
                     starts[key] = len(pictures) * TEXTURE_WORDS
