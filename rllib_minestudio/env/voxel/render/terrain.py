@@ -205,6 +205,8 @@ def render_terrain(
                 break
             enter_cells(box, column_x, column_z, s, n)
         hits, special = count_hits(s, n), int32(0)
+        if hits < LANES:
+            show_sky(camera, s, n)
         if hits > 0:
             locate_hits(camera, s, n)
             special = choose_texels(camera, blocks, faces, s, n)
@@ -213,12 +215,13 @@ def render_terrain(
                 begin_pixels(tile_x, tile_y, width, height, s, n)
             meet_blocks(special, blocks, light, atlas, faces, camera, column_x, column_z, s, n)
             waiting = put_aside(waiting, camera, roof, s, n)
+            # Some rays have moved, and some of these have come to the sky.
             hits = count_hits(s, n)
+            if hits < LANES:
+                show_sky(camera, s, n)
             locate_hits(camera, s, n)
             show_faces(n)
             choose_texels(camera, blocks, faces, s, n)
-        if hits < LANES:
-            show_sky(camera, s, n)
         if hits > 0:
             # Decided here: even a kernel that returns early counts references to its arrays.
             if find_fronts(box, s, n):

@@ -175,7 +175,7 @@ def crowd(stage: Stage, seed: int, roofed: bool, lamps: int) -> None:
     """Put blocks at random around the player, under a roof with holes, some of them glowing."""
     random = np.random.default_rng(seed)
     kinds = [BLOCK_ID[name] for name in ("stone", "oak_leaves", "glass")] * 30
-    kinds += [BLOCK_ID[name] for name in ("glowstone", "magma_block", "soul_lantern")] * lamps
+    kinds += [BLOCK_ID[name] for name in ("glowstone", "magma_block", "crying_obsidian")] * lamps
     cells = zip(
         *(random.integers(low, high, 350) for low, high in ((-9, 9), (0, 5), (-9, 9))), strict=True
     )

@@ -43,7 +43,7 @@ def test_a_box_covers_the_pixels_whose_rays_meet_it(size, nearest):
     width, height = size
     step = 1.6 / width
     textures = np.arange(FACES, dtype=np.int32) * TEXTURE_WORDS
-    atlas = np.repeat(np.arange(1, FACES + 1, dtype=np.uint32), TEXTURE_WORDS) | (255 << 24)
+    atlas = np.repeat(np.arange(1, FACES + 1, dtype=np.uint32), TEXTURE_WORDS)
     lanes = np.empty(boxes.BOX_SCRATCH, np.float32)
     of_pixels = PixelRays(
         across=((np.arange(width + 7) + 0.5 - width / 2) * step).astype(np.float32),
