@@ -5,7 +5,13 @@ from __future__ import annotations
 from rllib_minestudio.env.voxel.game.loot import TABLES, Entry
 from rllib_minestudio.env.voxel.game.use_and_drop import USES
 from rllib_minestudio.env.voxel.items.items import ITEMS
-from rllib_minestudio.env.voxel.world.blocks import BLOCKS, UNBREAKABLE, Block, Shape
+from rllib_minestudio.env.voxel.world.blocks import (
+    BLOCK_ID,
+    BLOCKS,
+    UNBREAKABLE,
+    Block,
+    Shape,
+)
 from tools.reference import block_states
 from tools.reference.tables import table
 
@@ -15,17 +21,20 @@ _INTRODUCTION = """\
 The embedded engine (`engine: voxel`) knows all {blocks} blocks and {items} items of Minecraft Java
 1.16.5 by name. The facts are tables in `rllib_minestudio/env/voxel/data`.
 
-The world consists of full cubes. The column *Shape* says what that means for a block:
+The column *Shape* says what bodies run into, what the crosshair aims at, and what is seen:
 
-- *cube* ({cube}): a full cube in Minecraft, too; *see-through* if Minecraft shows what is behind
-  it, which this engine does not.
-- *stand-in* ({stand_in}): of another shape in Minecraft; here a full, solid cube stands in for it,
-  and `/setblock`, `/fill` and `/give` say so.
-- *refused* ({refused}): a fluid, fire, portal or technical block. `/setblock` and `/fill` refuse
-  it, because a cube in its place would be wrong.
+- *cube*: the whole cell ({cubes} blocks); *see-through* if one sees what is behind it.
+- *boxes*: one or several, as the rows of `block_shapes.csv` say; in several states, several shapes.
+  *No body* means that everything passes.
+- *flat pictures*: a plant. Everything passes it; what is under the crosshair is a box around it.
+- *refused* ({refused} blocks): a fluid, fire, portal or technical block, which `/setblock` and
+  `/fill` refuse.
 
-What a block does beyond being mined and placed (doors that open, plants that grow, lamps that
-shine) is not simulated, unless another page says so.
+*Light* is what a block gives, 0 to 15, and how it holds light back: it *stops* it, it *dims* the
+light of the sky by one as it does all other light, or only its *full sides* stop it.
+
+What a block does beyond this (plants that grow, fire that burns, redstone) is not simulated, unless
+another page says so.
 
 *Tool* is the kind that mines the block faster and, if bare hands yield nothing, the lowest material
 with which the block drops anything. *Drops* follow Minecraft's loot tables for tools without
@@ -57,24 +66,24 @@ def page() -> str:
     introduction = _INTRODUCTION.format(
         blocks=len(BLOCKS),
         items=len(ITEMS),
-        cube=counts[Shape.CUBE],
-        stand_in=counts[Shape.STAND_IN],
+        cubes=counts[Shape.CUBE],
         refused=counts[Shape.REFUSED],
         uses="\n".join(f"1. With {use.stage.value}: {use.sentence}" for use in USES.rows),
     )
     rows = [_row(block) for block in BLOCKS if block.shape is not Shape.NONE]
-    header = ("Block", "Shape", "Hardness", "Tool", "Drops")
+    header = ("Block", "Shape", "Light", "Hardness", "Tool", "Drops")
     listed = table(rows, header) + block_states.section()
     return introduction + "\n" + listed + _ITEMS + "\n" + _without_use()
 
 
 def _row(block: Block) -> tuple[str, ...]:
-    shape = block.shape.value + (", see-through" if block.see_through else "")
+    kind = BLOCK_ID[block.name]
     hardness = "unbreakable" if block.hardness == UNBREAKABLE else f"{block.hardness:g}"
     tool = block.tool or ""
     if block.harvest_tier:
         tool += f", from {_TIERS[block.harvest_tier]}"
-    return block.name, shape, hardness, tool, _drops(block)
+    looks = block_states.shape_of([kind]), block_states.light_of([kind])
+    return block.name, *looks, hardness, tool, _drops(block)
 
 
 def _drops(block: Block) -> str:

@@ -98,11 +98,10 @@ def build_block_atlas(textures: Textures, kinds: Iterable[int] = range(len(BLOCK
     faces = np.zeros(1 << (16 + FACE_BITS), np.int32)
     for kind in kinds:
         for block in states_of(kind) if kind != AIR else ():
-            laid = _laid_faces(textures, block)
-            shades_of: tuple[float, ...] = FACE_SHADE
+            laid, shown = _laid_faces(textures, block), list(FACE_SHADE)
             if kind in THIN_KINDS:  # only their dust is drawn from here
-                laid, shades_of = [laid[FACE_SOUTH]] * FACES, (FACE_SHADE[FACE_SOUTH],) * FACES
-            for face, (picture, shade) in enumerate(zip(laid, shades_of, strict=True)):
+                laid, shown = [laid[FACE_SOUTH]] * FACES, [FACE_SHADE[FACE_SOUTH]] * FACES
+            for face, (picture, shade) in enumerate(zip(laid, shown, strict=True)):
                 holes = _holes(block, picture)
                 key = shade, holes, picture.tobytes()
                 if key not in starts:

@@ -97,7 +97,7 @@ _SLOWEST = np.float32(1e-6)
 _LAST = np.float32(0.99999)
 MOST_CELLS = 4096
 """Most thin blocks in a frame, the nearest ones; a meadow has some hundreds."""
-_AROUND = np.float32(0.9)
+_AROUND = np.float32(1.25)
 """No part of a plant is farther than this from the middle of its cell, shift included."""
 _HOLE = np.uint32(TRANSPARENT)
 _NO_TEXEL, _TEXEL_MASK = _HOLE, np.uint32(TEXTURE_SIZE**2 - 1)

@@ -276,7 +276,8 @@ def _needs_others(block: Block) -> bool:
 
 _IS_THIN = _column(_is_thin)
 _STOPS_RAYS = _column(_has_body)
-_COVERS = _column(_has_body)
+# Of thin blocks only the cobweb dims the light of the sky, which falls to a column's highest block.
+_COVERS = _column(lambda block: _has_body(block) or block.name == "cobweb")
 _BEARS = _column(lambda block: block.name not in _REPLACEABLE)
 _LANDS = _column(lambda block: block.name not in _REPLACEABLE and not _is_thin(block))
 _NEEDS_OTHERS = _column(_needs_others)

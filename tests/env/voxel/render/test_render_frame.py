@@ -171,13 +171,12 @@ def test_animals_and_the_hand_are_lit_as_the_cells_they_are_in(
     for lamp in ("stone", "magma_block", "glowstone"):
         stage.fill((0, 1), (-1, 0), (0, 1), lamp)
         stage.fill((0, 1), (-1, 0), (3, 4), lamp)
-        with_cow, without = np.full((2, SIZE, SIZE, 3), 0)
-        without[:] = stage.draw(renderer)
+        empty = stage.draw(renderer).copy()
         stage.add_mob("cow", ahead=3)
-        with_cow[:] = stage.draw(renderer)
+        frame = stage.draw(renderer)
         stage.mobs.clear()
-        hand = without[SIZE * 3 // 4 :, SIZE * 3 // 4 :]
-        cow = with_cow[(with_cow != without).any(-1)]
+        hand = frame[SIZE * 3 // 4 :, SIZE * 3 // 4 :]
+        cow = frame[(frame != empty).any(-1)]
         frames[lamp] = [part.reshape(-1, 3).mean(0) for part in (cow, hand)]
     for dark, faint, bright in zip(*frames.values(), strict=True):
         assert (faint > 1.1 * dark).all() and (bright > 1.5 * faint).all()

@@ -1,4 +1,4 @@
-"""What blocks do to light: reference points of the game, and the order of the table."""
+"""What blocks do to light: reference points of the game, and that the table names real blocks."""
 
 from __future__ import annotations
 
