@@ -168,6 +168,16 @@ SCENES = (
         ("/tp @p ~ 20 ~ 0 5", "/fill ~-1 ~ ~-3 ~1 ~2 ~20 air"),
     ),
     Scene(
+        "torches", "a cave by torchlight: torches on floor and walls, a lantern, a soul torch;"
+        " the light is warm and fades into the dark",
+        (
+            *("/tp @p ~ 20 ~ 0 5", "/fill ~-2 ~ ~-3 ~2 ~3 ~24 air"),
+            *("/setblock ~-1 ~ ~4 torch", "/setblock ~2 ~1 ~6 wall_torch[facing=west]"),
+            *("/setblock ~-2 ~1 ~9 wall_torch[facing=east]", "/setblock ~1 ~ ~12 soul_torch"),
+            *("/setblock ~ ~3 ~8 lantern[hanging=true]", "/setblock ~2 ~ ~3 furnace[facing=west]"),
+        ),
+    ),
+    Scene(
         "roof", "by night, the ground under a roof gets darker towards the middle",
         ("/fill ~-5 ~4 ~2 ~5 ~4 ~12 oak_planks", *_at(18000, 0, 20)),
     ),
