@@ -10,7 +10,7 @@ from typing import NamedTuple
 from rllib_minestudio.benchmark.solutions.family import Family, OmniscientBody, check_item
 from rllib_minestudio.env.agents.toolmaker.body import Skill, hold_one_of
 from rllib_minestudio.env.agents.toolmaker.gathering import Stations
-from rllib_minestudio.env.agents.toolmaker.sight import Cell, Point, middle
+from rllib_minestudio.env.agents.toolmaker.sight import AIR, Cell, Point, middle
 from rllib_minestudio.env.agents.toolmaker.walking import SIDES, mine, walk
 from rllib_minestudio.env.voxel.world.blocks import SCREENS
 from rllib_minestudio.foundation.options import option
@@ -110,6 +110,7 @@ def put_at(player: OmniscientBody, cell: Cell, item: str) -> Skill:
             return False
         yield from hold_one_of(player, (item,))
         yield from player.look_at(aim, _TOLERANCE)
+        yield from player.brush_aside()
         yield {"use": 1}
         yield from player.react()
     return player.memory.name_of(cell) == item
@@ -188,10 +189,9 @@ def _above(cell: Cell, height: int) -> Cell:
 
 
 def _is_level(player: OmniscientBody, cell: Cell) -> bool:
-    """Return whether there is ground below a cell, and room above it."""
-    memory = player.memory
-    return memory.is_solid(_above(cell, -1)) and all(
-        memory.is_air(_above(cell, height)) for height in range(_POST + 2)
+    """Return whether there is ground below a cell, and room above it without any plant."""
+    return player.memory.is_solid(_above(cell, -1)) and all(
+        player.survey.block_name(*_above(cell, height)) == AIR for height in range(_POST + 2)
     )
 
 

@@ -203,6 +203,11 @@ class AgentBody:
             yield {"camera": error}
         return False
 
+    def brush_aside(self) -> Skill:
+        """Touch what is under the crosshair: a plant breaks, which would be in a block's way."""
+        yield {"attack": 1}
+        yield {}
+
 
 # ------------------------------------------------------------------- taking something into the hand
 

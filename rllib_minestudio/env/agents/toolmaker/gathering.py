@@ -255,6 +255,7 @@ def place(body: AgentBody, item: str) -> Skill:
             return False
         if not (yield from body.look_at(aim)):
             continue
+        yield from body.brush_aside()
         yield {"use": 1}
         yield from body.react()
         if body.counts()[item] < before:
@@ -326,6 +327,7 @@ def open_station(body: AgentBody, cell: Cell) -> Skill:
         yield from body.react()
         if body.crosshair != cell:
             continue
+        yield from body.brush_aside()
         yield {"use": 1}
         yield from body.react()
         if body.screen_open:

@@ -10,6 +10,8 @@ from rllib_minestudio.env.voxel.render.renderer import Renderer
 from tests.env.voxel.arena import FLOOR, arena, state, ticks
 
 COLUMNS, ROWS, REACH = 96, 54, 40.0
+GAPS_END = 12.0
+"""Leaves farther away have no gaps, in blocks."""
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -27,8 +29,12 @@ def test_the_rays_end_where_the_frame_has_its_blocks(seed):
     forward = forward.mean((0, 1))
     planar = seen.distance * (seen.direction @ (forward / np.linalg.norm(forward)))
     hit = seen.kind > 0
+    # Pixels show what is behind the gaps of leaves near by, where a ray ends.
+    leaves = np.array([name.endswith("leaves") for name in seen.names])[seen.kind]
+    judged = ~(leaves & (seen.distance < GAPS_END + 1.0))
     agree = (hit == (drawn < SKY_DEPTH)) & (~hit | (np.abs(planar - drawn) < 0.02))
-    assert agree.mean() > 0.998, agree.mean()  # the rest are rays along the edge of a block
+    assert judged.mean() > 0.5
+    assert agree[judged].mean() > 0.998, agree[judged].mean()  # the rest: along edges of blocks
     assert 0.2 < hit.mean() < 1.0
     for row, column in zip(*np.nonzero(hit), strict=True):
         block = state(engine).world.block_at(*seen.cell[row, column].tolist())
