@@ -207,6 +207,7 @@ class AgentBody:
         """Touch what is under the crosshair: a plant breaks, which would be in a block's way."""
         yield {"attack": 1}
         yield {}
+        return True
 
 
 # ------------------------------------------------------------------- taking something into the hand
