@@ -15,7 +15,7 @@ from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
 from rllib_minestudio.env.actions import ENV_KEYS
-from rllib_minestudio.env.backends.protocol import Backend
+from rllib_minestudio.env.backends.protocol import NO_SNAPSHOTS, Backend
 from rllib_minestudio.env.callbacks.base import Info, Obs
 from rllib_minestudio.env.callbacks.builder import (
     build_callbacks,
@@ -26,13 +26,21 @@ from rllib_minestudio.env.callbacks.compose import METHOD, declared_spaces, decl
 from rllib_minestudio.env.env_options import MINECRAFT, EnvOptions
 from rllib_minestudio.env.simulator import MinecraftSim
 from rllib_minestudio.env.voxel.data import TICKS_PER_SECOND
-from rllib_minestudio.errors import USER_ERRORS, EngineError, describe_with_place
+from rllib_minestudio.errors import (
+    USER_ERRORS,
+    EngineError,
+    InvalidOptionsError,
+    SnapshotError,
+    describe_with_place,
+)
 from rllib_minestudio.foundation.buttons import NUM_BUTTONS
 from rllib_minestudio.foundation.episode_info import ENGINE_ERROR, POV, RESET_ERROR
 from rllib_minestudio.foundation.episode_seeds import EPISODE_SEED, RESET_OPTIONS
 from rllib_minestudio.foundation.failure_budget import FailureBudget
 from rllib_minestudio.foundation.observations import IMAGE, SEPARATOR, misfit, parts_of
 
+SNAPSHOT = "snapshot"
+"""Option of `reset`: a saved game in which the episode begins."""
 _NOT_PASSED_ON = frozenset({POV, IMAGE, "voxels", "mobs"})
 """Info keys that only callbacks see, because they are large."""
 
@@ -63,7 +71,7 @@ class MineStudioEnv(gym.Env[Obs, Any]):
     metadata: ClassVar[dict[str, Any]] = {
         "render_modes": ["rgb_array"],
         "render_fps": TICKS_PER_SECOND,
-        RESET_OPTIONS: (EPISODE_SEED,),
+        RESET_OPTIONS: (EPISODE_SEED, SNAPSHOT),
     }
 
     def __init__(self, config: Mapping[str, Any] | None = None, **options: Any) -> None:
@@ -153,14 +161,22 @@ class MineStudioEnv(gym.Env[Obs, Any]):
             seed: Starts a new world, and the episode of this seed. None continues the environment's
                 own sequence, unless `options` says otherwise.
             options: `episode_seed` works like `seed`, but without a new world if a callback vetoes
-                it.
+                it. `snapshot`, the bytes that `snapshot` returned in this or another process, has
+                the episode begin in that game; callbacks do in it what they do in every reset, such
+                as give items.
 
         Raises:
+            InvalidOptionsError: If `snapshot` is not bytes, or the engine has no snapshots.
+            SnapshotError: If the snapshot is damaged, or of another version; the episode that was
+                played can go on.
             EngineError: If the engine still fails after several rebuilds in a row.
             gymnasium.error.ClosedEnvironmentError: If the environment is closed.
         """
         self._require_open()
         wanted = (options or {}).get(EPISODE_SEED) if seed is None else seed
+        snapshot = (options or {}).get(SNAPSHOT)
+        if snapshot is not None:
+            self._check_snapshot(snapshot)
         if wanted is None and self._np_random is None:
             entropy = (self.options.seed, self.options.worker_index, self.options.vector_index)
             self.np_random = np.random.default_rng(np.random.SeedSequence(entropy))
@@ -171,11 +187,28 @@ class MineStudioEnv(gym.Env[Obs, Any]):
                 if self._needs_rebuild:
                     self._rebuild()
                 self.sim.np_random = self.np_random
-                obs, info = self.sim.reset(hard=seed is not None)
+                obs, info = self.sim.reset(hard=seed is not None, snapshot=snapshot)
                 return self._pass_on(obs, {**info, **failed})
+            except SnapshotError:
+                raise
             except Exception as error:
                 self._note_failure(error)
                 failed = {RESET_ERROR: describe_with_place(error)}
+
+    def snapshot(self) -> bytes:
+        """Return the whole game as bytes, for `reset(options={"snapshot": ...})`.
+
+        Source of the format: `env.voxel.game.snapshot`. Callbacks and their memory are not in it.
+
+        Raises:
+            InvalidOptionsError: If the engine has no snapshots.
+            gymnasium.error.ResetNeeded: If there is no episode, or the engine has failed.
+            gymnasium.error.ClosedEnvironmentError: If the environment is closed.
+        """
+        self._require_open()
+        if self._last_obs is None or self._needs_rebuild:
+            raise gym.error.ResetNeeded("There is no game to save: call reset() before snapshot().")
+        return self.sim.env.snapshot()
 
     def step(self, action: Any) -> tuple[Obs, float, bool, bool, Info]:
         """Play one game tick, 1/20 s.
@@ -222,6 +255,14 @@ class MineStudioEnv(gym.Env[Obs, Any]):
     def _require_open(self) -> None:
         if self._closed:
             raise gym.error.ClosedEnvironmentError("The environment is closed: build another one.")
+
+    def _check_snapshot(self, snapshot: Any) -> None:
+        """Check a reset's snapshot as far as can be done without its contents."""
+        if self.options.engine == MINECRAFT:
+            raise InvalidOptionsError([f"options['{SNAPSHOT}']: {NO_SNAPSHOTS}"])
+        if not isinstance(snapshot, bytes):
+            rule = "must be the bytes that env.snapshot() returned"
+            raise InvalidOptionsError([f"options['{SNAPSHOT}'] {rule}, got {snapshot!r:.80}."])
 
     def _build(self, callbacks: Sequence[Any]) -> MinecraftSim:
         return MinecraftSim(self.options, callbacks, np.random.default_rng(self.options.seed))

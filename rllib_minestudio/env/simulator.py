@@ -106,12 +106,21 @@ class MinecraftSim:
             self.already_reset = False
         return obs, float(reward), bool(terminated), bool(truncated), info
 
-    def reset(self, *, hard: bool = False) -> tuple[Obs, Info]:
+    def reset(self, *, hard: bool = False, snapshot: bytes | None = None) -> tuple[Obs, Info]:
         """Start an episode.
 
         Args:
             hard: Whether to reset the game itself, whatever the callbacks say.
+            snapshot: A saved game to begin in, instead of a new one. Callbacks do in it what they
+                do at the beginning of every episode.
+
+        Raises:
+            InvalidOptionsError: If the engine has no snapshots.
+            SnapshotError: If the snapshot is damaged, or of another version; nothing has happened
+                then.
         """
+        if snapshot is not None:
+            self.env.restore(snapshot)
         if self.env.begin_episode() or hard:
             self.already_reset = False
         # Drawn in any case, so that a veto does not shift the later random numbers, and before
@@ -120,9 +129,9 @@ class MinecraftSim:
         reset_flag = True
         for hook in self._hooks["before_reset"]:
             reset_flag = hook(self, reset_flag)
-        if reset_flag or not self.already_reset:
+        if snapshot is None and (reset_flag or not self.already_reset):
             self.env.reset()
-            self.already_reset = True
+        self.already_reset = True
         idle = self.env.action_space.no_op()
         # At least one tick, so that there is an observation even without empty frames.
         for _ in range(max(1, self.num_empty_frames)):

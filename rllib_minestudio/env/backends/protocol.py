@@ -21,6 +21,9 @@ info. `MinecraftSim` merges both into one info, but callbacks that step the game
 here."""
 
 
+NO_SNAPSHOTS = "engine: minecraft has no snapshots, only engine: voxel."
+
+
 class KeySpace:
     """A backend's action space, for callbacks that need an empty action."""
 
@@ -41,6 +44,21 @@ class Backend(Protocol):
 
     def reset(self) -> RawObs:
         """Start a new world from the seed; statistics start at zero."""
+
+    def snapshot(self) -> bytes:
+        """Return the whole game as bytes.
+
+        Raises:
+            InvalidOptionsError: If this engine has no snapshots.
+        """
+
+    def restore(self, snapshot: bytes) -> None:
+        """Go on with a saved game.
+
+        Raises:
+            InvalidOptionsError: If this engine has no snapshots.
+            SnapshotError: If it is damaged, or of another version; the game is then unchanged.
+        """
 
     def step(self, action: Mapping[str, Any]) -> RawStep:
         """Play one game tick (1/20 s) with the given keys; a missing key is not pressed.

@@ -72,6 +72,14 @@ class VoxelBackend:
             self.engine.player.inventory.set(slot, item, quantity)
         return self._observe()[0]
 
+    def snapshot(self) -> bytes:
+        """Return the whole game as bytes."""
+        return self.engine.snapshot()
+
+    def restore(self, snapshot: bytes) -> None:
+        """Go on with a saved game."""
+        self.engine.restore(snapshot)
+
     def step(self, action: Mapping[str, Any]) -> RawStep:
         """Play one tick; `drop` is not sent, as MineStudio's game never receives it.
 

@@ -14,9 +14,9 @@ from rllib_minestudio.env.backends.minecraft.commands import modern
 from rllib_minestudio.env.backends.minecraft.items import STACK_SIZES
 from rllib_minestudio.env.backends.minecraft.process import GameProcess, collect_orphans
 from rllib_minestudio.env.backends.minecraft.session import MissionClient
-from rllib_minestudio.env.backends.protocol import KeySpace, RawObs, RawStep
+from rllib_minestudio.env.backends.protocol import NO_SNAPSHOTS, KeySpace, RawObs, RawStep
 from rllib_minestudio.env.env_options import EnvOptions
-from rllib_minestudio.errors import EngineError
+from rllib_minestudio.errors import EngineError, InvalidOptionsError
 from rllib_minestudio.foundation.episode_info import POV
 
 _TURNS_PER_LAUNCH = 20
@@ -75,6 +75,14 @@ class MinecraftBackend:
                 raise self._failure(error) from error
         self._pov = raw_obs[POV]
         return raw_obs
+
+    def snapshot(self) -> bytes:
+        """Refuse, as Minecraft cannot save a game between two ticks."""
+        raise InvalidOptionsError([NO_SNAPSHOTS])
+
+    def restore(self, snapshot: bytes) -> None:
+        """Refuse, as `snapshot` does."""
+        raise InvalidOptionsError([NO_SNAPSHOTS])
 
     def step(self, action: Mapping[str, Any]) -> RawStep:
         """Play one tick; `drop` is not sent, as in MineStudio."""
