@@ -214,14 +214,14 @@ def render_terrain(
             if taken == 0:
                 begin_pixels(tile_x, tile_y, width, height, s, n)
             meet_blocks(special, blocks, light, atlas, faces, camera, column_x, column_z, s, n)
-            waiting = put_aside(waiting, camera, roof, s, n)
-            # Some rays have moved, and some of these have come to the sky.
-            hits = count_hits(s, n)
-            if hits < LANES:
+            waiting, ended = put_aside(waiting, camera, roof, s, n)
+            if ended:
                 show_sky(camera, s, n)
-            locate_hits(camera, s, n)
-            show_faces(n)
-            choose_texels(camera, blocks, faces, s, n)
+            hits = count_hits(s, n)
+            if hits > 0:
+                locate_hits(camera, s, n)
+                show_faces(n)
+                choose_texels(camera, blocks, faces, s, n)
         if hits > 0:
             # Decided here: even a kernel that returns early counts references to its arrays.
             if find_fronts(box, s, n):
