@@ -82,6 +82,7 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
 )
 from rllib_minestudio.env.voxel.render.see_through import (
     forget_shapes,
+    is_tinted,
     meet_blocks,
     show_faces,
     tint_all,
@@ -248,12 +249,11 @@ def render_terrain(
                 light_evenly(level, s, n)
             is_open, level_before = found == 0, level
             shade_hits(camera, atlas, s, n)
-        if taken:
+        if (taken or special) and is_tinted(n):
             tint_all(s, n)
+        if taken:
             store_waiting(taken, s, n, frame, depth)
         else:
-            if special:
-                tint_all(s, n)
             _store(tile_x, tile_y, width, height, s, n, frame, depth)
 
 

@@ -64,7 +64,9 @@ WAITS_BIT = 2
 _QUEUE = 2 * LANES
 _FLOAT_ROWS, _INT_ROWS = 7, 3
 # Places in the scratch where the queue holds each value of its rays.
-_RAY_X, _RAY_Y, _T, _CLEAR, _TINT_R, _TINT_G, _TINT_B = (WAITING + _QUEUE * row for row in range(_FLOAT_ROWS))
+_RAY_X, _RAY_Y, _T, _CLEAR, _TINT_R, _TINT_G, _TINT_B = (
+    WAITING + _QUEUE * row for row in range(_FLOAT_ROWS)
+)
 _PIXEL, _PASSED, _TINTS = (WAITING_INTS + _QUEUE * row for row in range(_INT_ROWS))
 
 
@@ -75,7 +77,7 @@ def begin_pixels(tile_x: int, tile_y: int, width: int, height: int, s: Floats, n
         for column in range(TILE):
             i = row * TILE + column
             is_inside = (tile_x + column < width) & (tile_y + row < height)
-            place = (tile_y + row) * width + tile_x + column
+            place = int32(tile_y + row) * int32(width) + int32(tile_x + column)
             n[PIXEL + i] = int32(place) if is_inside else int32(-1)
     for i in range(LANES):
         s[CLEAR + i] = ONE
