@@ -224,7 +224,6 @@ def render_terrain(
                 show_faces(n)
                 choose_texels(camera, blocks, faces, s, n)
         if hits > 0:
-            # Decided here: even a kernel that returns early counts references to its arrays.
             if find_fronts(box, s, n):
                 uncover(camera, blocks, box, looks, s, n)
                 choose_texels(camera, blocks, faces, s, n)
