@@ -52,17 +52,24 @@ def shared_with_kernels(function: _F) -> _F:
     return shared
 
 
-def kernel(*, fastmath: bool = False, inline: str = "never") -> Callable[[_F], _F]:
+def kernel(
+    *, fastmath: bool = False, inline: str = "never", allocates: bool = True
+) -> Callable[[_F], _F]:
     """Decorator that makes a function a kernel: compiled, cached on disk, without the GIL.
 
     Args:
         fastmath: Allow the compiler to reorder floating-point arithmetic. Results then differ in
             the last bits from one compilation to the next, so only rendering may use it.
         inline: "always" to inline the function into its callers.
+        allocates: Whether it, or what is inlined into it, may create arrays. A kernel that does not
+            need not count the references to those it is given, which costs a small one more than
+            its work. Said to numba for every kernel, as one would else inherit it from its caller.
     """
 
     def decorate(function: _F) -> _F:
-        compiled = machine_code.compiled(function, CACHE_FOLDER, fastmath=fastmath, inline=inline)
+        compiled = machine_code.compiled(
+            function, CACHE_FOLDER, fastmath=fastmath, inline=inline, _nrt=allocates
+        )
         _kernels.append(compiled)
         return compiled
 

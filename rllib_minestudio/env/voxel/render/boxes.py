@@ -28,6 +28,7 @@ from rllib_minestudio.env.voxel.render.camera import (
     Ints,
     Words,
     render_kernel,
+    scratch_kernel,
 )
 from rllib_minestudio.env.voxel.render.hand import PixelRays
 from rllib_minestudio.env.voxel.render.models import (
@@ -272,7 +273,7 @@ def _swing(
         frame[3 * vector + 2] = z * cos + y * sin + pivot_z
 
 
-@render_kernel
+@scratch_kernel
 def draw_boxes(
     boxes: Floats,
     textures: Ints,
@@ -392,7 +393,7 @@ def _tint(camera: Floats, row: Floats) -> Tint:
     )
 
 
-@render_kernel
+@scratch_kernel
 def _from_near_to_far(instances: Floats, count: int, view: float, order: Ints) -> None:
     """Sort the instances' indices by distance step; within a step they keep their order."""
     ends = np.zeros(DISTANCES + 1, np.int64)
@@ -410,7 +411,7 @@ def _from_near_to_far(instances: Floats, count: int, view: float, order: Ints) -
         ends[steps[i]] += 1
 
 
-@render_kernel
+@scratch_kernel
 def render_instances(
     instances: Floats,
     models: Ints,

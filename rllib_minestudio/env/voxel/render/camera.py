@@ -45,7 +45,9 @@ WIDEST = 165.0
 """Degrees; Minecraft's widest field of view, 110, at its widest, 1.5 times that."""
 
 # Not bit-identical from one compilation to the next, so never used by the simulation.
-render_kernel = kernel(fastmath=True)
+render_kernel = kernel(fastmath=True, allocates=False)
+# For those that create arrays, to work in.
+scratch_kernel = kernel(fastmath=True)
 
 Bytes = NDArray[np.uint8]
 Shorts = NDArray[np.uint16]

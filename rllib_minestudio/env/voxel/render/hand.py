@@ -34,6 +34,7 @@ from rllib_minestudio.env.voxel.render.camera import (
     Floats,
     Ints,
     render_kernel,
+    scratch_kernel,
 )
 from rllib_minestudio.env.voxel.render.ray_tiles import TILE
 from rllib_minestudio.env.voxel.render.texels import FACE_SHADE
@@ -132,7 +133,7 @@ class _View(NamedTuple):
     bottom: int
 
 
-@render_kernel
+@scratch_kernel
 def blend_hand(
     frame: Bytes, top: int, left: int, colour: Bytes, keep: Bytes, light: Floats
 ) -> None:

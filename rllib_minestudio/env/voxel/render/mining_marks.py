@@ -34,6 +34,7 @@ from rllib_minestudio.env.voxel.render.camera import (
     Shorts,
     Words,
     render_kernel,
+    scratch_kernel,
 )
 from rllib_minestudio.env.voxel.render.hand import PixelRays
 from rllib_minestudio.env.voxel.render.light import mip_level
@@ -164,7 +165,7 @@ class MiningMarks:
         )
 
 
-@render_kernel
+@scratch_kernel
 def _draw_marks(
     image: Bytes, depth: Floats, blocks: Shorts, light: Bytes, players: NDArray[np.void],
     mobs: NDArray[np.void], mob_count: int, particles: NDArray[np.void], particle_count: int,
@@ -245,7 +246,7 @@ def _edge(number: int) -> tuple[int, int]:
 # --------------------------------------------------------------------------------------- the cracks
 
 
-@render_kernel
+@scratch_kernel
 def _cover(view: Floats, camera: Floats, rays: PixelRays) -> tuple[int, int, int, int]:
     """The drawn pixels that a block may cover: left, right, upper, lower; ends excluded."""
     columns, rows = rays.columns_before, rays.rows_before
@@ -284,7 +285,7 @@ def _side_in_view(corner: float, box: Floats, axis: int) -> tuple[float, int]:
     return float32(9), int32(2 * axis)
 
 
-@render_kernel
+@scratch_kernel
 def draw_cracks(
     corner: Floats, box: Floats, factors: Floats, camera: Floats, rays: PixelRays, image: Bytes,
     depth: Floats,
@@ -374,7 +375,7 @@ def _is_seen(edge: int, corner: Floats) -> bool:
     return False
 
 
-@render_kernel
+@scratch_kernel
 def _ends_ahead(corner: Floats, edge: Floats, camera: Floats, ends: Floats) -> bool:
     """Write the part of an edge that is ahead of the eye, `ends` (2, 3), as `_clipped` does."""
     view = np.empty((2, 3), np.float32)
@@ -456,7 +457,7 @@ def _cover_line(
     return count
 
 
-@render_kernel
+@scratch_kernel
 def draw_outline(
     shape: int, corner: Floats, camera: Floats, rays: PixelRays, samples: int, share: Floats,
     touched: Ints, image: Bytes, depth: Floats,

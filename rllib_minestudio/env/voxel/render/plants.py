@@ -48,6 +48,7 @@ from rllib_minestudio.env.voxel.render.camera import (
     Shorts,
     Words,
     render_kernel,
+    scratch_kernel,
 )
 from rllib_minestudio.env.voxel.render.hand import PixelRays
 from rllib_minestudio.env.voxel.render.light import mip_level
@@ -320,7 +321,7 @@ def _look_up(
     plants[row, IN_ROWS] = _ONE if _ROWS[kind] else _ZERO
 
 
-@render_kernel
+@scratch_kernel
 def draw_plants(
     image: Bytes, depth: Floats, blocks: Shorts, thin: Bits, light: Bytes, column_x: int,
     column_z: int, farthest: int, textures: Words, starts: Ints, camera: Floats, across: Floats,

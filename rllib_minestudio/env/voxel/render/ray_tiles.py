@@ -27,7 +27,7 @@ LANES = TILE * TILE
     CLEAR, TINT_R, TINT_G, TINT_B,  # share of what is behind glass, and the glass' own colour
     MET_AT, BEYOND,  # where the ray enters and leaves the box that it meets
     ENTERED, INSIDE_UNTIL,  # where it entered the last one, and will have left all
-    T_KEPT,  # parameter that it had reached when it began to wait
+    T_KEPT,  # where it enters the cell from which it goes on, if it waits
 ) = [LANES * row for row in range(36)]  # fmt: skip
 WAITING = 36 * LANES  # seven values of each ray of two tiles, see `waiting_rays`
 FLOAT_SCRATCH = WAITING + 7 * 2 * LANES
@@ -45,10 +45,11 @@ FLOAT_SCRATCH = WAITING + 7 * 2 * LANES
     SIDE, SURFACE,  # face of the box that the ray meets, and whether it is seen
     TINTS, PASSED,  # number of texels and of special cells that the ray has passed
     PIXEL,  # where in the frame it is
-) = [LANES * row for row in range(29)]  # fmt: skip
+    WAITS,  # the tile's rays that begin to wait
+) = [LANES * row for row in range(30)]  # fmt: skip
 # Of each face in the list, the eight cells around the one in front of it.
-NEIGHBOUR, AROUND = 29 * LANES, 37 * LANES
-WAITING_INTS = 45 * LANES  # three values of each ray of two tiles, see `waiting_rays`
+NEIGHBOUR, AROUND = 30 * LANES, 38 * LANES
+WAITING_INTS = 46 * LANES  # three values of each ray of two tiles, see `waiting_rays`
 # Shapes of cells that rays have met in this frame, each in the one slot in which it may be.
 SHAPES_KNOWN = 512
 SHAPE_CELL = WAITING_INTS + 3 * 2 * LANES

@@ -150,7 +150,8 @@ def meet_blocks(
         listed = _list_boxes(blocks, column_x, column_z, s, n)
     for _ in range(MOST_SURFACES):
         _find_next_boxes(listed, camera, s, n)
-        _find_surfaces(s, n)
+        if not _find_surfaces(s, n):
+            break
         if found & int32(CULLED):
             _cull(blocks, n)
         _find_words(atlas, faces, camera, s, n)
@@ -211,6 +212,12 @@ def forget_shapes(n: Ints) -> None:
 
 
 @render_kernel
+def _inside(depth: float) -> int:
+    """The bit `INSIDE` of a face this far from its cell's border."""
+    return int32(INSIDE) if depth > _AT_BORDER else int32(0)
+
+
+@render_kernel
 def _find_next_boxes(listed: int, camera: Floats, s: Floats, n: Ints) -> None:
     """Find the box that each ray enters next.
 
@@ -220,20 +227,18 @@ def _find_next_boxes(listed: int, camera: Floats, s: Floats, n: Ints) -> None:
     for i in range(LANES):
         s[MET_AT + i], s[BEYOND + i] = _NEVER, ZERO
         n[SIDE + i] = int32(0)
+    eye_x, eye_z = camera[EYE_X] + float32(CENTRE), camera[EYE_Z] + float32(CENTRE)
+    eye_y = camera[EYE_Y]
     for number in range(listed):
         first, last = n[LISTED_FIRST + uint32(number)], n[LISTED_LAST + uint32(number)]
         for box in range(first, last):
-            _meet_box(first, box, camera, s, n)
+            _meet_box(first, box, eye_x, eye_y, eye_z, s, n)
 
 
 @render_kernel
-def _inside(depth: float) -> int:
-    """The bit `INSIDE` of a face this far from its cell's border."""
-    return int32(INSIDE) if depth > _AT_BORDER else int32(0)
-
-
-@render_kernel
-def _meet_box(first: int, box: int, camera: Floats, s: Floats, n: Ints) -> None:
+def _meet_box(
+    first: int, box: int, eye_x: float, eye_y: float, eye_z: float, s: Floats, n: Ints
+) -> None:
     """Let a box be the next of all rays whose shape, which begins at `first`, has it.
 
     Two boxes that a ray enters at once count as one, which it leaves with the second.
@@ -242,8 +247,6 @@ def _meet_box(first: int, box: int, camera: Floats, s: Floats, n: Ints) -> None:
     x1, y1, z1 = _BOXES[box, 3], _BOXES[box, 4], _BOXES[box, 5]
     west, down, north = int32(1) + _inside(x0), int32(3) + _inside(y0), int32(5) + _inside(z0)
     east, up, south = _inside(ONE - x1), int32(2) + _inside(ONE - y1), int32(4) + _inside(ONE - z1)
-    eye_x, eye_z = camera[EYE_X] + float32(CENTRE), camera[EYE_Z] + float32(CENTRE)
-    eye_y = camera[EYE_Y]
     for i in range(LANES):
         ix, iy, iz = s[INV_X + i], s[INV_Y + i], s[INV_Z + i]
         x, y, z = s[CELL_X + i] - eye_x, s[CELL_Y + i] - eye_y, s[CELL_Z + i] - eye_z
@@ -268,16 +271,23 @@ def _meet_box(first: int, box: int, camera: Floats, s: Floats, n: Ints) -> None:
 
 
 @render_kernel
-def _find_surfaces(s: Floats, n: Ints) -> None:
-    """Mark in `SURFACE` the rays to which the box that they enter next shows a surface."""
+def _find_surfaces(s: Floats, n: Ints) -> bool:
+    """Mark in `SURFACE` the rays to which the box that they enter next shows a surface.
+
+    Returns:
+        Whether rays have entered a box, so that these and others may show a surface.
+    """
+    entered = int32(0)
     for i in range(LANES):
         met, seeks = s[MET_AT + i], n[MET + i] == int32(SEEKS)
         is_in_view = met < s[T_MAX + i]
         is_surface = seeks & is_in_view & (met > s[INSIDE_UNTIL + i])
         n[SURFACE + i] = int32(1) if is_surface else int32(0)
         n[MET + i] = int32(PASSES) if seeks & (not is_in_view) else n[MET + i]
+        entered |= int32(1) if seeks & is_in_view else int32(0)
         s[ENTERED + i] = met
         s[INSIDE_UNTIL + i] = max(s[INSIDE_UNTIL + i], s[BEYOND + i] + _TOUCHING)
+    return entered != int32(0)
 
 
 @render_kernel
@@ -385,6 +395,15 @@ def show_faces(n: Ints) -> None:
     """Let rays that have ended on a surface show its face."""
     for i in range(LANES):
         n[FACE + i] = n[FACE + i] if n[SEEN_FACE + i] == int32(NO_FACE) else n[SEEN_FACE + i]
+
+
+@render_kernel
+def is_tinted(n: Ints) -> bool:
+    """Whether texels tint some of a tile's rays."""
+    tints = int32(0)
+    for i in range(LANES):
+        tints |= n[TINTS + i]
+    return tints != int32(0)
 
 
 @render_kernel

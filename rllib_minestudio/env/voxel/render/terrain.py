@@ -82,6 +82,7 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
 )
 from rllib_minestudio.env.voxel.render.see_through import (
     forget_shapes,
+    is_tinted,
     meet_blocks,
     show_faces,
     tint_all,
@@ -214,16 +215,15 @@ def render_terrain(
             if taken == 0:
                 begin_pixels(tile_x, tile_y, width, height, s, n)
             meet_blocks(special, blocks, light, atlas, faces, camera, column_x, column_z, s, n)
-            waiting = put_aside(waiting, camera, roof, s, n)
-            # Some rays have moved, and some of these have come to the sky.
-            hits = count_hits(s, n)
-            if hits < LANES:
+            waiting, ended = put_aside(waiting, camera, roof, s, n)
+            if ended:
                 show_sky(camera, s, n)
-            locate_hits(camera, s, n)
-            show_faces(n)
-            choose_texels(camera, blocks, faces, s, n)
+            hits = count_hits(s, n)
+            if hits > 0:
+                locate_hits(camera, s, n)
+                show_faces(n)
+                choose_texels(camera, blocks, faces, s, n)
         if hits > 0:
-            # Decided here: even a kernel that returns early counts references to its arrays.
             if find_fronts(box, s, n):
                 uncover(camera, blocks, box, looks, s, n)
                 choose_texels(camera, blocks, faces, s, n)
@@ -248,12 +248,11 @@ def render_terrain(
                 light_evenly(level, s, n)
             is_open, level_before = found == 0, level
             shade_hits(camera, atlas, s, n)
-        if taken:
+        if (taken or special) and is_tinted(n):
             tint_all(s, n)
+        if taken:
             store_waiting(taken, s, n, frame, depth)
         else:
-            if special:
-                tint_all(s, n)
             _store(tile_x, tile_y, width, height, s, n, frame, depth)
 
 

@@ -26,6 +26,7 @@ from rllib_minestudio.env.voxel.render.camera import (
     Floats,
     orient,
     render_kernel,
+    scratch_kernel,
 )
 
 SHIFT_X, SHIFT_Y = 0.5, 1.0
@@ -100,7 +101,7 @@ def _sway_camera(matrix: Doubles, camera: Floats, eye: Doubles) -> None:
         camera[FORWARD + axis] = -new_back
 
 
-@render_kernel
+@scratch_kernel
 def _look(players: NDArray[np.void], camera: Floats, seen: Doubles) -> None:
     """Move the camera to a player's eyes; write the eye and what else the view depends on."""
     player = players[0]

@@ -5,7 +5,7 @@ of its lanes would idle; so they are put aside, and their pixels are overwritten
 tile of waiting rays goes through the same kernels as one of the frame; only where it begins and
 where its pixels are differs.
 
-The rays are a stack of at most two tiles: at most one tile waits before another tile adds its own.
+The rays are a queue of at most two tiles: at most one tile waits before another tile adds its own.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from numba import float32, int32, uint8, uint32
 
 from rllib_minestudio.env.voxel.render.camera import (
     EYE_X,
+    EYE_Y,
+    EYE_Z,
     Bytes,
     Floats,
     Ints,
@@ -23,11 +25,14 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     BLUE,
     CELL_X,
     CELL_Y,
+    CELL_Z,
     CENTRE,
     CLEAR,
     DEPTH,
     GREEN,
     INV_X,
+    INV_Y,
+    INV_Z,
     LANES,
     MET,
     ONE,
@@ -46,17 +51,23 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     TINTS,
     WAITING,
     WAITING_INTS,
+    WAITS,
     ZERO,
 )
 from rllib_minestudio.env.voxel.render.see_through import PASSES
 
 MOST_CELLS = 64
 """Special cells that a ray passes, at most; then its view ends."""
+WAITS_BIT = 2
+"""Bit of `MET` that is set where a ray begins to wait."""
 
-_STACK = 2 * LANES
-# Places in the scratch where the stack holds each value of its rays.
-_RAY_X, _RAY_Y, _T, _CLEAR, _TINT_R, _TINT_G, _TINT_B = (WAITING + _STACK * row for row in range(7))
-_PIXEL, _PASSED, _TINTS = (WAITING_INTS + _STACK * row for row in range(3))
+_QUEUE = 2 * LANES
+_FLOAT_ROWS, _INT_ROWS = 7, 3
+# Places in the scratch where the queue holds each value of its rays.
+_RAY_X, _RAY_Y, _T, _CLEAR, _TINT_R, _TINT_G, _TINT_B = (
+    WAITING + _QUEUE * row for row in range(_FLOAT_ROWS)
+)
+_PIXEL, _PASSED, _TINTS = (WAITING_INTS + _QUEUE * row for row in range(_INT_ROWS))
 
 
 @render_kernel
@@ -66,7 +77,7 @@ def begin_pixels(tile_x: int, tile_y: int, width: int, height: int, s: Floats, n
         for column in range(TILE):
             i = row * TILE + column
             is_inside = (tile_x + column < width) & (tile_y + row < height)
-            place = (tile_y + row) * width + tile_x + column
+            place = int32(tile_y + row) * int32(width) + int32(tile_x + column)
             n[PIXEL + i] = int32(place) if is_inside else int32(-1)
     for i in range(LANES):
         s[CLEAR + i] = ONE
@@ -75,10 +86,10 @@ def begin_pixels(tile_x: int, tile_y: int, width: int, height: int, s: Floats, n
 
 
 @render_kernel
-def put_aside(count: int, camera: Floats, ceiling: float, s: Floats, n: Ints) -> int:
-    """Move the rays that pass to their next cell, and let them wait there.
+def put_aside(count: int, camera: Floats, ceiling: float, s: Floats, n: Ints) -> tuple[int, bool]:
+    """Let the rays that pass wait at their next cell, and end those whose view ends before.
 
-    Those whose view ends before are left in the tile, at the end of their view.
+    In the tile, both are at the end of their view then, so that they cost no shading.
 
     Args:
         count: Rays that wait already, at most `LANES`.
@@ -88,27 +99,54 @@ def put_aside(count: int, camera: Floats, ceiling: float, s: Floats, n: Ints) ->
         n: Integer scratch.
 
     Returns:
-        How many rays wait.
+        How many rays wait, and whether the view of some has ended.
     """
+    ended = _pass(camera, ceiling, s, n)
+    begun = int32(0)
     for i in range(LANES):
-        if n[MET + i] != int32(PASSES):
-            continue
-        n[PASSED + i] += int32(1)
-        _step(i, camera, s)
-        y = s[CELL_Y + i]
-        is_over = (s[T_NOW + i] >= s[T_MAX + i]) | (y < ZERO) | (y >= ceiling)
-        if is_over or n[PASSED + i] > int32(MOST_CELLS):
-            s[T_NOW + i] = s[T_MAX + i]
-        elif n[PIXEL + i] >= int32(0):
-            _put(count, i, s, n)
-            count += 1
-    return count
+        n[WAITS + uint32(begun)] = int32(i)
+        begun += n[MET + i] >> int32(WAITS_BIT)
+    for place in range(begun):
+        _put(uint32(count + place), uint32(n[WAITS + uint32(place)]), s, n)
+    return count + begun, ended
+
+
+@render_kernel
+def _pass(camera: Floats, ceiling: float, s: Floats, n: Ints) -> bool:
+    """Find in `T_KEPT` where rays that pass enter their next cell, and set `MET` if they wait.
+
+    Returns:
+        Whether the view of some ends before.
+    """
+    eye_x, eye_z = camera[EYE_X] + float32(CENTRE), camera[EYE_Z] + float32(CENTRE)
+    eye_y = camera[EYE_Y]
+    some_ended = int32(0)
+    for i in range(LANES):
+        ix, iy, iz = s[INV_X + i], s[INV_Y + i], s[INV_Z + i]
+        t, t_max, y = s[T_NOW + i], s[T_MAX + i], s[CELL_Y + i]
+        leave_x = (s[CELL_X + i] - eye_x + (ONE if ix > ZERO else ZERO)) * ix
+        leave_y = (y - eye_y + (ONE if iy > ZERO else ZERO)) * iy
+        leave_z = (s[CELL_Z + i] - eye_z + (ONE if iz > ZERO else ZERO)) * iz
+        leave = min(leave_x, min(leave_y, leave_z))
+        is_vertical = (leave_y < leave_x) & (leave_y <= leave_z)
+        y_next = y + (ONE if iy > ZERO else -ONE) if is_vertical else y
+        t_next, passed = max(t, leave), n[PASSED + i] + int32(1)
+        ends = (t_next >= t_max) | (y_next < ZERO) | (y_next >= ceiling)
+        ends |= passed > int32(MOST_CELLS)
+        passes = n[MET + i] == int32(PASSES)
+        waits = passes & (not ends) & (n[PIXEL + i] >= int32(0))
+        s[T_KEPT + i] = t_next
+        s[T_NOW + i] = t_max if passes else t
+        n[PASSED + i] = passed
+        n[MET + i] = int32(1 << WAITS_BIT) if waits else int32(0)
+        some_ended |= int32(1) if passes & ends else int32(0)
+    return some_ended != int32(0)
 
 
 @render_kernel
 def _put(place: int, i: int, s: Floats, n: Ints) -> None:
-    """Put a ray onto the stack."""
-    s[_RAY_X + place], s[_RAY_Y + place], s[_T + place] = s[RAY_X + i], s[RAY_Y + i], s[T_NOW + i]
+    """Put a ray at the end of the queue."""
+    s[_RAY_X + place], s[_RAY_Y + place], s[_T + place] = s[RAY_X + i], s[RAY_Y + i], s[T_KEPT + i]
     s[_CLEAR + place], s[_TINT_R + place] = s[CLEAR + i], s[TINT_R + i]
     s[_TINT_G + place], s[_TINT_B + place] = s[TINT_G + i], s[TINT_B + i]
     n[_PIXEL + place], n[_PASSED + place] = n[PIXEL + i], n[PASSED + i]
@@ -116,36 +154,31 @@ def _put(place: int, i: int, s: Floats, n: Ints) -> None:
 
 
 @render_kernel
-def _step(i: int, camera: Floats, s: Floats) -> None:
-    """Move a ray from its cell to the next."""
-    leave, across = s[T_MAX + i], 0
-    for axis in range(3):
-        inverse = s[INV_X + axis * LANES + i]
-        eye = camera[EYE_X + axis] + float32(0 if axis == 1 else CENTRE)
-        border = s[CELL_X + axis * LANES + i] - eye + (ONE if inverse > ZERO else ZERO)
-        if border * inverse < leave:
-            leave, across = border * inverse, axis
-    s[CELL_X + across * LANES + i] += ONE if s[INV_X + across * LANES + i] > ZERO else -ONE
-    s[T_NOW + i] = max(s[T_NOW + i], leave)
-
-
-@render_kernel
 def take(count: int, s: Floats, n: Ints) -> int:
-    """Fill a tile with the rays that have come last, and return how many it has.
+    """Fill a tile with the rays that have waited longest, and return how many it has.
 
-    They are to be started like others, and then to `resume`.
+    They are to be started like others, and then to `resume`. Places are known to the compiler, so
+    all `LANES` are copied, and all beyond them moved up; what is beyond those taken is not used.
     """
-    taken = min(count, LANES)
-    first = uint32(count - taken)
-    for i in range(LANES):  # a number known to the compiler; what is beyond those taken is not used
-        s[RAY_X + i], s[RAY_Y + i] = s[_RAY_X + first + i], s[_RAY_Y + first + i]
-        s[T_KEPT + i], s[CLEAR + i] = s[_T + first + i], s[_CLEAR + first + i]
-        s[TINT_R + i] = s[_TINT_R + first + i]
-        s[TINT_G + i] = s[_TINT_G + first + i]
-        s[TINT_B + i] = s[_TINT_B + first + i]
-        n[PIXEL + i], n[PASSED + i] = n[_PIXEL + first + i], n[_PASSED + first + i]
-        n[TINTS + i] = n[_TINTS + first + i]
-    return taken
+    for i in range(LANES):
+        s[RAY_X + i], s[RAY_Y + i] = s[_RAY_X + i], s[_RAY_Y + i]
+        s[T_KEPT + i], s[CLEAR + i] = s[_T + i], s[_CLEAR + i]
+        s[TINT_R + i], s[TINT_G + i], s[TINT_B + i] = (
+            s[_TINT_R + i],
+            s[_TINT_G + i],
+            s[_TINT_B + i],
+        )
+        n[PIXEL + i], n[PASSED + i] = n[_PIXEL + i], n[_PASSED + i]
+        n[TINTS + i] = n[_TINTS + i]
+    for row in range(_FLOAT_ROWS):
+        first = WAITING + _QUEUE * row
+        for i in range(LANES):
+            s[first + i] = s[first + LANES + i]
+    for row in range(_INT_ROWS):
+        first = WAITING_INTS + _QUEUE * row
+        for i in range(LANES):
+            n[first + i] = n[first + LANES + i]
+    return min(count, LANES)
 
 
 @render_kernel

@@ -21,7 +21,13 @@ from numba import float32, int32, int64, uint8, uint32
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel import AVERAGE
-from rllib_minestudio.env.voxel.render.camera import Bytes, Floats, Ints, render_kernel
+from rllib_minestudio.env.voxel.render.camera import (
+    Bytes,
+    Floats,
+    Ints,
+    render_kernel,
+    scratch_kernel,
+)
 
 WINDOW_WIDTH = 640
 """Columns of the window that MineStudio plays in; screens are centred in them."""
@@ -96,7 +102,7 @@ def paste(canvas: Rgba, x: int, y: int, sprite: Rgba) -> None:
             canvas[y + row, x + column, 3] = uint8(alpha + (below + 127) // 255)
 
 
-@render_kernel
+@scratch_kernel
 def _paste_all(canvas: Rgba, placed: Ints, pixels: Bytes, table: Ints) -> None:
     """Draw sprites over a canvas, one after the other; see `Sprites`."""
     for index in range(len(placed)):
@@ -144,7 +150,7 @@ def part(canvas: Rgba, rect: Rect) -> Rgba:
     return canvas[max(y, 0) : max(y + height, 0), max(x, 0) : max(x + width, 0)]
 
 
-@render_kernel
+@scratch_kernel
 def _reduce(
     canvas: Rgba,
     colour: Bytes,
