@@ -206,6 +206,7 @@ class MineStudioEnv(gym.Env[Obs, Any]):
             gymnasium.error.ClosedEnvironmentError: If the environment is closed.
         """
         self._require_open()
+        self._require_snapshots()
         if self._last_obs is None or self._needs_rebuild:
             raise gym.error.ResetNeeded("There is no game to save: call reset() before snapshot().")
         return self.sim.env.snapshot()
@@ -256,10 +257,13 @@ class MineStudioEnv(gym.Env[Obs, Any]):
         if self._closed:
             raise gym.error.ClosedEnvironmentError("The environment is closed: build another one.")
 
+    def _require_snapshots(self) -> None:
+        if self.options.engine == MINECRAFT:
+            raise InvalidOptionsError([NO_SNAPSHOTS])
+
     def _check_snapshot(self, snapshot: Any) -> None:
         """Check a reset's snapshot as far as can be done without its contents."""
-        if self.options.engine == MINECRAFT:
-            raise InvalidOptionsError([f"options['{SNAPSHOT}']: {NO_SNAPSHOTS}"])
+        self._require_snapshots()
         if not isinstance(snapshot, bytes):
             rule = "must be the bytes that env.snapshot() returned"
             raise InvalidOptionsError([f"options['{SNAPSHOT}'] {rule}, got {snapshot!r:.80}."])

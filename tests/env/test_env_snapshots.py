@@ -1,10 +1,11 @@
 """Episodes that begin in a saved game: its future, what callbacks make of it, what is refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from rllib_minestudio.env import MineStudioEnv
-from rllib_minestudio.env.backends.minecraft.backend import MinecraftBackend
 from rllib_minestudio.errors import InvalidOptionsError, SnapshotError
 
 OPTIONS = {"obs_size": [32, 32], "num_empty_frames": 1, "action_type": "env"}
@@ -82,8 +83,10 @@ def test_what_is_no_snapshot_is_refused_and_the_episode_goes_on(make):
     assert act(env)[4]["player_pos"]["x"] == before["x"]
 
 
-def test_minecraft_refuses_snapshots_by_name():
-    backend = MinecraftBackend.__new__(MinecraftBackend)  # no game is needed to refuse
-    for refuse in (backend.snapshot, lambda: backend.restore(b"")):
+def test_minecraft_refuses_snapshots_by_name(make):
+    env = make()
+    env.reset(seed=3)
+    env.options = replace(env.options, engine="minecraft")
+    for refuse in (env.snapshot, lambda: env.reset(options={"snapshot": b""})):
         with pytest.raises(InvalidOptionsError, match="engine: minecraft has no snapshots"):
             refuse()

@@ -26,7 +26,7 @@ LEAVES = 4
 """It is special near the eye only; farther away its holes are filled."""
 CULLED = 8
 """Between two blocks of its kind, no faces are drawn."""
-FULL_LEAVES = 12.0
+FULL_LEAVES = 10.0
 """Distance in blocks from which leaves have no gaps."""
 LOOK_SHIFT = 24
 """Bits below a block's look in the entries of its faces, see `with_looks`."""

@@ -79,7 +79,7 @@ from rllib_minestudio.env.voxel.world.thin_blocks import (
 )
 from rllib_minestudio.env.voxel.world.world import World
 
-FARTHEST = 20
+FARTHEST = 16
 """Blocks from the eye beyond which plants are not drawn."""
 
 CROSS_FROM, CROSS_SPAN = 0.8 / 16, 14.4 / 16

@@ -5,13 +5,12 @@ import pytest
 
 from rllib_minestudio.env.voxel.engine import VoxelEngine
 from rllib_minestudio.env.voxel.game.screen_handling import draw_view
+from rllib_minestudio.env.voxel.render.block_looks import FULL_LEAVES
 from rllib_minestudio.env.voxel.render.ray_tiles import SKY_DEPTH
 from rllib_minestudio.env.voxel.render.renderer import Renderer
 from tests.env.voxel.arena import FLOOR, arena, state, ticks
 
 COLUMNS, ROWS, REACH = 96, 54, 40.0
-GAPS_END = 12.0
-"""Leaves farther away have no gaps, in blocks."""
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -31,7 +30,7 @@ def test_the_rays_end_where_the_frame_has_its_blocks(seed):
     hit = seen.kind > 0
     # Pixels show what is behind the gaps of leaves near by, where a ray ends.
     leaves = np.array([name.endswith("leaves") for name in seen.names])[seen.kind]
-    judged = ~(leaves & (seen.distance < GAPS_END + 1.0))
+    judged = ~(leaves & (seen.distance < FULL_LEAVES + 1.0))
     agree = (hit == (drawn < SKY_DEPTH)) & (~hit | (np.abs(planar - drawn) < 0.02))
     assert judged.mean() > 0.5
     assert agree[judged].mean() > 0.998, agree[judged].mean()  # the rest: along edges of blocks
