@@ -3,6 +3,7 @@
 game                   begin, tick
 survey                 questions that no observation answers; light, sky and biome at the player
 use_and_drop           the use key, as a table of what it does; the drop key
+doors                  what opens, by hand or by a lever or button
 placement              what becomes of a block item, where, and in which state
 screen_handling        opening, operating and closing screens; contents of blocks; the player's view
 event_handlers loot    effects of a tick's events

@@ -13,6 +13,9 @@ sky_light    the light of the sky
 block_light  the light of blocks that emit it
 lighting     both, and where there is nothing but full light of the sky
 physics      collision of boxes with blocks, the constants of motion
+surfaces     what blocks do to those who walk on them, stand in them or climb them
+block_shapes the boxes of blocks: for bodies, the crosshair and the picture
+block_states kinds in their states, and what they stop, hide and bear
 plants       which blocks are plants, what they grow on, where in their cell they stand
 blocks       the table of block types
 """
