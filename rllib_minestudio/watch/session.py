@@ -121,6 +121,7 @@ class Session:
         """
         with self._changed:
             self._on_news, self._is_watched = on_news, True
+            self._outbox.clear()  # what the tab before has not taken
             self._seen = self._sent
             self._under_way.clear()
             self._orders.append(MessageDocument(refresh=True))
