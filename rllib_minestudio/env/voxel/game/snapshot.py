@@ -138,7 +138,7 @@ _ItemRecord: Any = _model(
     "DroppedItemDocument",
     ITEM_DTYPE,
     item=Annotated[int, Field(ge=1, le=max(ITEMS))],
-    quantity=Annotated[int, Field(ge=1, le=2**15)],
+    quantity=_Quantity,  # 0 for one that was picked up, which vanishes in the next tick
 )
 _FallingRecord: Any = _model("FallingBlockDocument", FALLING_DTYPE)
 _ParticleRecord: Any = _model("ParticleDocument", PARTICLE_DTYPE)
