@@ -45,8 +45,8 @@ from rllib_minestudio.env.voxel.player.raycast import TARGET_DTYPE
 from rllib_minestudio.env.voxel.screens.crafting import CHEST_SIZE, Furnace, Smelting
 from rllib_minestudio.env.voxel.screens.geometry import WINDOW
 from rllib_minestudio.env.voxel.screens.screen import ClickMemory, Screen
-from rllib_minestudio.env.voxel.world.block_states import kind_of
-from rllib_minestudio.env.voxel.world.blocks import BLOCKS
+from rllib_minestudio.env.voxel.world.block_states import states_of
+from rllib_minestudio.env.voxel.world.blocks import BLOCKS, Shape
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT
 from rllib_minestudio.errors import SnapshotError
 from rllib_minestudio.foundation.documents import (
@@ -59,6 +59,14 @@ from rllib_minestudio.foundation.documents import (
     first_problem,
     one_of,
 )
+
+_BLOCKS = frozenset(
+    block
+    for kind, its in enumerate(BLOCKS)
+    if its.shape is not Shape.REFUSED
+    for block in states_of(kind)
+)
+"""All blocks that a game may have: kernels read tables with them, unchecked."""
 
 VERSION = 1
 """Of the format; other ones are not read."""
@@ -85,6 +93,7 @@ _Goal = Annotated[int, Field(ge=0, le=max(GOAL_CODE.values()))]
 _Coordinate = Annotated[int, Field(ge=-_FARTHEST, le=_FARTHEST)]
 _Place = Annotated[tuple[_Coordinate, _Coordinate, _Coordinate], Field(strict=False)]
 _ChunkAt = Annotated[tuple[_Coordinate, _Coordinate], Field(strict=False)]
+_Layer = Annotated[int, Field(ge=0, le=HEIGHT - 1)]
 _Quantity = Annotated[int, Field(ge=0, le=2**15)]
 _Stack = Annotated[tuple[_ItemId, _Quantity, _Quantity], Field(strict=False)]
 _Level = Annotated[int, Field(ge=0, le=256)]
@@ -109,6 +118,7 @@ _BOUNDED: dict[str, Any] = {
     **dict.fromkeys(("position", "seen", "goal_x", "goal_z"), _At),
     **dict.fromkeys(("velocity", "speed"), _Speed),
     **dict.fromkeys(("walked", "sprinted", "crept"), _Distance),
+    "mining_y": _Layer,
     **dict.fromkeys(("bob", "hand_drop", "swing", "hold"), Share),
     **dict.fromkeys(("bob_seen", "hand_drop_seen", "swing_seen"), Share),
     **dict.fromkeys(("fov_gain", "fov_gain_seen"), Annotated[float, Field(ge=-0.9, le=10)]),
@@ -144,7 +154,7 @@ _FallingRecord: Any = _model("FallingBlockDocument", FALLING_DTYPE)
 _ParticleRecord: Any = _model("ParticleDocument", PARTICLE_DTYPE)
 _Row = Annotated[int, Field(ge=-1, le=MOB_CAPACITY - 1)]
 _TargetKind = Annotated[int, Field(ge=0, le=2)]
-_TargetRecord: Any = _model("TargetDocument", TARGET_DTYPE, kind=_TargetKind, mob=_Row)
+_TargetRecord: Any = _model("TargetDocument", TARGET_DTYPE, kind=_TargetKind, mob=_Row, y=_Layer)
 
 
 class EditsDocument(Document):
@@ -503,8 +513,8 @@ def _check(told: GameDocument) -> None:
             raise _wrong("a furnace burns for longer than its fuel lasts")
     blocks = {block for edits in told.world.edits for block in edits.blocks}
     blocks |= {row.block for row in (*told.falling, *told.particles)}
-    if blocks and max(map(kind_of, blocks)) >= len(BLOCKS):
-        raise _wrong("it has blocks of an unknown kind")
+    if unknown := blocks - _BLOCKS:
+        raise _wrong(f"there is no block {min(unknown)}, which stands for a kind in a state")
     for edits in told.world.edits:
         is_ascending = all(a < b for a, b in zip(edits.places, edits.places[1:], strict=False))
         if len(edits.places) != len(edits.blocks) or not is_ascending:

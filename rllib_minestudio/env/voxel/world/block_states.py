@@ -223,19 +223,13 @@ def column_of(fact: Callable[[int], bool]) -> Column:
     """A column of a fact about each block of the world: a kind in a state."""
     column = np.zeros(LARGEST_KIND + 1, np.uint64)
     for kind in range(len(BLOCKS)):
-        bits = sum(fact(block) << state for state, block in enumerate(states_of(kind)))
-        # What is not a state of its kind reads as the default would.
-        column[kind] = np.uint64(
-            ANY_BLOCK.states if bits & 1 and FAMILY_OF[kind].size == 1 else bits
-        )
+        column[kind] = sum(fact(block) << state for state, block in enumerate(states_of(kind)))
     return column
 
 
 def _column(fact: Callable[[Block], bool]) -> Column:
     """A column of a fact that is the same in all states of a kind."""
-    column = np.zeros(LARGEST_KIND + 1, np.uint64)
-    column[: len(BLOCKS)] = [fact(block) * ANY_BLOCK.states for block in BLOCKS]
-    return column
+    return column_of(lambda block: fact(BLOCKS[kind_of(block)]))
 
 
 def _set(column: Column, fact: bool, family: str, **properties: str) -> None:

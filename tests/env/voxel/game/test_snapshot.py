@@ -191,8 +191,16 @@ def forged(saved, change):
             lambda f: f["world"]["edits"].append(
                 {"chunk": [9, 9], "places": [3], "blocks": [1023]}
             ),
-            r"blocks of an unknown kind",
+            r"there is no block 1023",
         ),
+        (  # stone has one state only
+            lambda f: f["world"]["edits"].append(
+                {"chunk": [9, 9], "places": [3], "blocks": [63 << 10 | 1]}
+            ),
+            r"there is no block 64513",
+        ),
+        (lambda f: f["player"]["record"].update(mining_y=10**6), r"mining_y must be"),
+        (lambda f: f["target"].update(y=-1), r"target.y must be"),
         (
             lambda f: f["containers"].append(
                 {"place": [0, 0, 0], "block": 1, "stacks": [], "furnace": None}
