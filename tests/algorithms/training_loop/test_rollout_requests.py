@@ -180,12 +180,15 @@ def test_a_runner_that_is_late_in_its_start_is_started_again(make_requests, tmp_
     (tmp_path / "start").touch()
     kill(process_of_runner(requests))
     send(requests)
+    hung = "hung (14 s to start)"  # where Ray has begun the start; where not, it is no failure
+    unstarted = "was not started within 14 s"
     with caplog.at_level(logging.WARNING):
         assert wait_until(
-            lambda: requests.harvest(0.02) or "hung (14 s to start)" in caplog.text, seconds=90
+            lambda: requests.harvest(0.02) or hung in caplog.text or unstarted in caplog.text,
+            seconds=90,
         )
     (tmp_path / "start").unlink()
-    assert requests.failures.counts == {"died": 1, "hung": 1}
+    assert requests.failures.counts == {"died": 1} | ({"hung": 1} if hung in caplog.text else {})
     harvest(requests)
 
 

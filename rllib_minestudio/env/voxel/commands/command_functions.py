@@ -136,9 +136,9 @@ def _read_block(word: str) -> tuple[int, str]:
     properties = _read_properties(word, kind)
     family = FAMILY_OF[kind]
     derived = [name for name in properties if name in family.derived]
-    lacking = f"{', '.join(derived)} follows from the blocks around it" if derived else ""
     stored = {name: properties[name] for name in properties if name in family.stored}
-    return block_of(kind, stored), lacking
+    follows = f"{', '.join(derived)} follows from the blocks around it" if derived else ""
+    return block_of(kind, stored), _reasons(follows, _ignored_data(word))
 
 
 def _read_filter(word: str) -> BlockFilter:
@@ -413,7 +413,16 @@ def replaceitem(source: Source, arguments: list[str]) -> CommandResult:
 
 def _lacking(name: str, word: str) -> str:
     """Return what this engine ignores about the item `name`, which the command wrote as `word`."""
-    reasons = (ITEMS[ITEM_ID[name]].lacking, "NBT data is ignored" if "{" in word else "")
+    return _reasons(ITEMS[ITEM_ID[name]].lacking, _ignored_data(word))
+
+
+def _ignored_data(word: str) -> str:
+    """Return that NBT data after a name is ignored; empty if there is none."""
+    return "NBT data is ignored" if "{" in word else ""
+
+
+def _reasons(*reasons: str) -> str:
+    """Return in one clause why a command does less than in Minecraft; empty reasons drop out."""
     return ", and ".join(filter(None, reasons))
 
 
