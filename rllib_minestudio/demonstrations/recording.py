@@ -93,6 +93,7 @@ class RecordingOrder:
         seed: Seed of the first episode; the following episodes have the following seeds.
         format: Format of the recordings, one of `LAYOUTS`.
         crf: Quality of the video; 0 is lossless.
+        snapshot_interval: Steps from one saved game to the next; 0 saves none.
         novice: A policy that plays the beginning of every episode before the agent takes over; None
             lets the agent play whole episodes.
         novice_steps: Maximum number of steps of the novice; the number is drawn for each episode.
@@ -111,6 +112,7 @@ class RecordingOrder:
     seed: int = 0
     format: str = OWN
     crf: int = LOSSLESS
+    snapshot_interval: int = 0
     novice: str | None = None
     novice_steps: int | None = None
     novice_weights: str | None = None
@@ -136,6 +138,7 @@ class OrderDocument(Document):
     seed: Seed
     format: Name
     crf: Annotated[int, Field(ge=0, le=63)]
+    snapshot_interval: Count
     novice: Text | None
     novice_steps: Count | None
     novice_weights: Name | None
@@ -277,7 +280,12 @@ def _play(index: int) -> Recorded:
 @cache
 def _environment() -> EpisodeRecorder:
     order, folder = _given
-    options = RecorderOptions(str(folder / EPISODES_FOLDER), format=order.format, crf=order.crf)
+    options = RecorderOptions(
+        str(folder / EPISODES_FOLDER),
+        format=order.format,
+        crf=order.crf,
+        snapshot_interval=order.snapshot_interval,
+    )
     return EpisodeRecorder(order.make_env(order.env_config), options)
 
 

@@ -257,8 +257,13 @@ class MineStudioEnv(gym.Env[Obs, Any]):
         if self._closed:
             raise gym.error.ClosedEnvironmentError("The environment is closed: build another one.")
 
+    @property
+    def has_snapshots(self) -> bool:
+        """Whether its engine can save games."""
+        return self.options.engine != MINECRAFT
+
     def _require_snapshots(self) -> None:
-        if self.options.engine == MINECRAFT:
+        if not self.has_snapshots:
             raise InvalidOptionsError([NO_SNAPSHOTS])
 
     def _check_snapshot(self, snapshot: Any) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.actions import ActionMapper
+from rllib_minestudio.env.minestudio_env import MineStudioEnv
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError
 from rllib_minestudio.foundation.episode_info import POV, SUCCESS
 from rllib_minestudio.foundation.observations import IMAGE, parts_of, write_observation
@@ -38,6 +39,11 @@ facts to store in it. Two of these are for the recorder: `name` names the record
 RECORDING_ERROR = "recording_error"
 """Key in the last info for the reason why the episode could not be recorded."""
 
+
+NO_GAMES_TO_SAVE = (
+    "snapshot_interval must be 0 (no --snapshots): only MineStudioEnv with engine: voxel has "
+    "snapshots."
+)
 
 NUMBERED = "episode-"
 """Prefix of the numbered names of recordings that are given none."""
@@ -177,7 +183,7 @@ class EpisodeRecorder(gym.Wrapper):
             self._mapper.keys_of,
         )
         frame, self.beside = self._pictures(obs)
-        self._writer.begin(frame, info, self.beside)
+        self._writer.begin(frame, info, self.beside, self._snapshot(0))
         self.length = 0
         self._seen = {}
         if options.is_own:
@@ -199,6 +205,8 @@ class EpisodeRecorder(gym.Wrapper):
             "beside": self.beside,
             "info": info,
             "seen": self._seen,
+            # A game that is over is no place to begin in.
+            "snapshot": None if terminated or truncated else self._snapshot(self.length + 1),
         }
         written |= extras
         if "buttons" not in action:
@@ -206,6 +214,14 @@ class EpisodeRecorder(gym.Wrapper):
         self._writer.add(action, reward, terminated, truncated, **written)
         self.length += 1
         self._see(obs)
+
+    def _snapshot(self, step: int) -> bytes | None:
+        """Return the whole game after a step, if it is to be saved."""
+        interval = self._options.snapshot_interval
+        if not interval or step % interval:
+            return None
+        saved: bytes = self.env.unwrapped.snapshot()
+        return saved
 
     def _see(self, obs: Mapping[str, Any]) -> None:
         """Keep the observation, without its frame, to be recorded with the next action.
@@ -278,7 +294,12 @@ class EpisodeRecorder(gym.Wrapper):
         if problem is not None:
             raise InvalidOptionsError(problem)
         self._options = options.for_env(renders=renders)
-        env_options = getattr(self.env.unwrapped, "options", None)
+        inner = self.env.unwrapped
+        if options.snapshot_interval and not (
+            isinstance(inner, MineStudioEnv) and inner.has_snapshots
+        ):
+            raise InvalidOptionsError(f"recorder: {NO_GAMES_TO_SAVE}")
+        env_options = getattr(inner, "options", None)
         sizes = []
         if self._options.renders and env_options is not None:
             sizes.append(env_options.render_size)
@@ -375,6 +396,9 @@ class RecorderOptions(RecordingForm):
             problems.add("media", checked.media, f"must be h264 with format {checked.format}")
         if checked.beside is True and not checked.is_own:
             problems.add("beside", checked.beside, f"must be false with format {checked.format}")
+        if checked.snapshot_interval and not checked.is_own:
+            rule = f"must be 0 with format {checked.format}"
+            problems.add("snapshot_interval", checked.snapshot_interval, rule)
         problems.raise_if_any()
         return checked
 

@@ -16,7 +16,7 @@ from rllib_minestudio.algorithms.environments import is_embedded, is_minestudio,
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.adapter import RENDER_MODE
 from rllib_minestudio.env.env_options import VOXEL
-from rllib_minestudio.env.recorder import why_unrecordable
+from rllib_minestudio.env.recorder import NO_GAMES_TO_SAVE, why_unrecordable
 from rllib_minestudio.env.voxel import RULES
 from rllib_minestudio.evaluation.agent_runner import AgentGroup, AgentOrder
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
@@ -96,7 +96,11 @@ def evaluate(
 
 def recording_problems(config: AlgorithmConfig, options: EvaluationOptions) -> list[str]:
     """Return why an evaluation cannot be recorded as its options ask for, in a sentence or none."""
-    if options.record is None or is_minestudio(config.env):
+    if options.record is None:
+        return []
+    if options.record.get("snapshot_interval") and not is_embedded(config.env, config.env_config):
+        return [NO_GAMES_TO_SAVE]
+    if is_minestudio(config.env):
         return []
     spaces = known_spaces(config.env, config.env_config)
     if spaces is None:

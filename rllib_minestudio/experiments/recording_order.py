@@ -14,6 +14,7 @@ import torch
 
 from rllib_minestudio import checkpoints
 from rllib_minestudio.algorithms.environments import (
+    is_embedded,
     known_spaces,
     looks_of_built,
     resolve_env,
@@ -25,7 +26,7 @@ from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.adapter import RENDER_MODE
 from rllib_minestudio.env.agents.hunter import BODIES
 from rllib_minestudio.env.env_options import VOXEL
-from rllib_minestudio.env.recorder import why_unrecordable
+from rllib_minestudio.env.recorder import NO_GAMES_TO_SAVE, RecorderOptions, why_unrecordable
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
 from rllib_minestudio.evaluation.inference import Policy
 from rllib_minestudio.evaluation.policy_loading import load_module, weights_digest
@@ -60,6 +61,10 @@ def recording_order(request: RecordingRequest) -> RecordingOrder:
     env, env_config, model = task_of(experiment)
     options = _suited_to_policy(experiment, env, env_config, model)
     make_env = resolve_env(env)
+    form = {"format": request.format, "snapshot_interval": request.snapshot_interval}
+    RecorderOptions.from_mapping({"folder": str(request.out), **form})  # raises an error if wrong
+    if request.snapshot_interval and not is_embedded(env, options):
+        raise InvalidOptionsError(NO_GAMES_TO_SAVE)
     if make_env is MineStudioEnv:
         MineStudioEnv.check_options(options)
         if options.get("engine", VOXEL) == VOXEL:
@@ -81,6 +86,7 @@ def recording_order(request: RecordingRequest) -> RecordingOrder:
         seed=request.seed,
         format=request.format,
         crf=request.crf,
+        snapshot_interval=request.snapshot_interval,
         novice_steps=novice_steps,
     )
     return order if request.novice is None else _with_novice(order, request.novice, request.trust)

@@ -57,6 +57,7 @@ class RecordingRequest:
     )
     format: str = like(RecordingForm, "format")
     crf: int = like(RecordingForm, "crf", default=0)
+    snapshot_interval: int = like(RecordingForm, "snapshot_interval")
     novice: str | None = option(
         None,
         "A policy that plays the beginning of every episode until the agent takes over, such as a "

@@ -176,6 +176,21 @@ class SmallFileError(ValueError):
     """A file is not a regular text file, is too large, or does not have the expected contents."""
 
 
+def read_bounded(path: Path, largest: int = LARGEST) -> bytes:
+    """Return the bytes of a file.
+
+    Raises:
+        OSError: It does not exist or cannot be read.
+        SmallFileError: It is not a regular file, or is too large.
+    """
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise SmallFileError("it is not a regular file")
+    if found.st_size > largest:
+        raise SmallFileError(f"it has {found.st_size:,} bytes, more than {largest:,}")
+    return path.read_bytes()
+
+
 def read_text(path: Path, largest: int = LARGEST) -> str:
     """Return the text of a file.
 
@@ -183,13 +198,8 @@ def read_text(path: Path, largest: int = LARGEST) -> str:
         OSError: It does not exist or cannot be read.
         SmallFileError: It is not a regular file, is too large, or is not UTF-8.
     """
-    found = path.stat()
-    if not stat.S_ISREG(found.st_mode):
-        raise SmallFileError("it is not a regular file")
-    if found.st_size > largest:
-        raise SmallFileError(f"it has {found.st_size:,} bytes, more than {largest:,}")
     try:
-        return path.read_bytes().decode()
+        return read_bounded(path, largest).decode()
     except UnicodeDecodeError as error:
         raise SmallFileError(f"it is not UTF-8 text ({error})") from error
 

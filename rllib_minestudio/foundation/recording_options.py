@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rllib_minestudio.foundation.episode_info import POV
-from rllib_minestudio.foundation.options import Flag, option
+from rllib_minestudio.foundation.options import MANY, Flag, option
 
 OWN, CONTRACTOR, DATASET = "episodes", "contractor", "minestudio-dataset"
 FORMATS = (OWN, CONTRACTOR, "minestudio", DATASET)
@@ -73,4 +73,12 @@ class RecordingForm:
     )
     preset: str = option(
         "ultrafast", "x264's trade of speed for size.", Flag("PRESET"), choices=PRESETS
+    )
+    snapshot_interval: int = option(
+        0,
+        "Also save the whole game at the beginning and whenever so many steps were played (20 are "
+        "a second), so that an episode can begin there, or a person play on (`rllib watch`); 0 "
+        "saves none. Only in format `episodes`, and of the embedded engine.",
+        Flag("STEPS", names=("--snapshots",)),
+        most=MANY,
     )

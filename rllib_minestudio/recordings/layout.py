@@ -36,6 +36,9 @@ BESIDE_FILE = "beside.mp4"
 BESIDE_FOLDER = "beside"
 """The other picture of each step, if it is stored."""
 FRAME_NAME = "{:06d}.jpg"
+SNAPSHOTS_FOLDER = "snapshots"
+SNAPSHOT_NAME = "{:08d}.game"
+"""The whole game after so many steps, as `MineStudioEnv.snapshot` returns it."""
 
 TOKEN_COLUMNS: dict[str, type] = {"buttons": np.uint16, "camera": np.uint16}
 """The agent's action tokens, if the environment takes tokens."""
@@ -82,12 +85,14 @@ class Sight:
         shown: The frame as the video shows it, perhaps enlarged and with a strip below.
         info: The info.
         beside: The other picture of the moment; None if it is not stored.
+        snapshot: The whole game; None if it is not saved at this moment.
     """
 
     frame: Frame
     shown: Frame
     info: Mapping[str, Any]
     beside: Frame | None = None
+    snapshot: bytes | None = None
 
 
 @dataclass(frozen=True)

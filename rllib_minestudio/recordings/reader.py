@@ -24,7 +24,7 @@ from rllib_minestudio.foundation.documents import (
     parse_document,
     read_plain,
 )
-from rllib_minestudio.foundation.files import SmallFileError
+from rllib_minestudio.foundation.files import SmallFileError, read_bounded
 from rllib_minestudio.foundation.options import shown
 from rllib_minestudio.foundation.recording_options import OWN
 from rllib_minestudio.recordings.columns import (
@@ -43,11 +43,16 @@ from rllib_minestudio.recordings.layout import (
     FRAMES_FOLDER,
     INFOS_FILE,
     OBSERVATIONS,
+    SNAPSHOT_NAME,
+    SNAPSHOTS_FOLDER,
     STEPS_FILE,
     VERSION,
     VIDEO_FILE,
 )
 from rllib_minestudio.recordings.video import Frame, read_pictures, read_video
+
+LARGEST_SNAPSHOT = 64 * 1024**2
+"""Limit on the bytes of a saved game, which is compressed: usual ones have a few kB."""
 
 MOST_STEPS = 100_000_000
 """Limit on the steps of an episode: two months of play."""
@@ -166,6 +171,31 @@ class Recording:
             raise self._damaged(name, error) from error
         if count < expected:
             raise self._damaged(name, f"{count} frames instead of {expected}")
+
+    @cached_property
+    def snapshot_steps(self) -> list[int]:
+        """The steps after which the whole game is saved, in order."""
+        folder = self.path / SNAPSHOTS_FOLDER
+        steps = range(len(self) + 1)
+        names = [file.stem for file in folder.glob("*.game") if file.stem.isdecimal()]
+        return sorted(int(name) for name in names if int(name) in steps)
+
+    def snapshot(self, step: int) -> bytes:
+        """Return the game that is saved after a step, for `reset(options={"snapshot": ...})`.
+
+        Raises:
+            RecordingError: There is none, or it cannot be read.
+        """
+        name = f"{SNAPSHOTS_FOLDER}/{SNAPSHOT_NAME.format(step)}"
+        if step not in self.snapshot_steps:
+            saved = ", ".join(map(str, self.snapshot_steps[:8])) or "no step"
+            raise RecordingError(
+                f"{str(self.path)!r} holds no game saved after step {step}, but after {saved}."
+            )
+        try:
+            return read_bounded(self.path / name, LARGEST_SNAPSHOT)
+        except (OSError, SmallFileError) as error:
+            raise self._damaged(name, error) from error
 
     @property
     def video_path(self) -> Path:

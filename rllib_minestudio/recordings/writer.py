@@ -30,6 +30,8 @@ from rllib_minestudio.recordings.layout import (
     FRAMES_FOLDER,
     INFOS_FILE,
     OBSERVATIONS,
+    SNAPSHOT_NAME,
+    SNAPSHOTS_FOLDER,
     STEPS_FILE,
     VERSION,
     VIDEO_FILE,
@@ -68,12 +70,16 @@ class EpisodeLayout(Layout):
         self.files = (self._infos, self._beside)
 
     def see(self, sight: Sight) -> None:
-        """Write the frame that is shown, and the info."""
+        """Write the frame that is shown, the info, and the game if it is to be saved."""
         height, width, _ = sight.shown.shape
         self._size = (width, height)
         self.frames.add(sight.shown)
         if sight.beside is not None:
             self._beside.add(sight.beside)
+        if sight.snapshot is not None:
+            folder = self.partial / SNAPSHOTS_FOLDER
+            folder.mkdir(exist_ok=True)
+            (folder / SNAPSHOT_NAME.format(len(self._columns))).write_bytes(sight.snapshot)
         self._infos.add(sight.info)
 
     def act(self, step: RecordedStep) -> None:
@@ -187,11 +193,18 @@ class EpisodeWriter:
             self._layout = layout(path, self._video)
         self.path = self._layout.path
 
-    def begin(self, frame: Frame, info: Mapping[str, Any], beside: Frame | None = None) -> None:
+    def begin(
+        self,
+        frame: Frame,
+        info: Mapping[str, Any],
+        beside: Frame | None = None,
+        snapshot: bytes | None = None,
+    ) -> None:
         """Write the reset's frame, (height, width, 3) uint8 RGB, and its info; see `add`."""
         numbers = {"step": 0, "reward": 0, "return": 0}
+        sight = self._sight(Sight(frame, frame, info, beside, snapshot), {}, numbers)
         with reporting(self.path, self.discard):
-            self._layout.see(self._sight(frame, info, beside, {}, numbers))
+            self._layout.see(sight)
 
     def add(
         self,
@@ -207,6 +220,7 @@ class EpisodeWriter:
         seen: Mapping[str, Any] | None = None,
         tokens: tuple[int, int] | None = None,
         beside: Frame | None = None,
+        snapshot: bytes | None = None,
     ) -> None:
         """Write one step.
 
@@ -223,6 +237,7 @@ class EpisodeWriter:
                 and dtypes must be the same in every step.
             tokens: The tokens nearest to an action of keys; given for every step or for none.
             beside: Another picture after the step; given for the reset and every step, or never.
+            snapshot: The whole game after the step, if it is to be saved.
 
         Raises:
             RecordingError: The disk is full, the folder is gone, or the layout cannot hold the
@@ -238,9 +253,10 @@ class EpisodeWriter:
         if kl is not None:
             numbers["KL"] = kl
         step = RecordedStep(action, reward, terminated, truncated, value, kl, seen or {}, tokens)
+        sight = self._sight(Sight(frame, frame, info, beside, snapshot), action, numbers)
         with reporting(self.path, self.discard):
             self._layout.act(step)
-            self._layout.see(self._sight(frame, info, beside, action, numbers))
+            self._layout.see(sight)
 
     def finish(self, facts: Mapping[str, Any] | None = None) -> Path:
         """Complete the recording and move its files to their final paths.
@@ -272,15 +288,9 @@ class EpisodeWriter:
         shutil.rmtree(self._layout.partial, ignore_errors=True)
 
     def _sight(
-        self,
-        frame: Frame,
-        info: Mapping[str, Any],
-        beside: Frame | None,
-        action: Mapping[str, Any],
-        numbers: Mapping[str, float],
+        self, sight: Sight, action: Mapping[str, Any], numbers: Mapping[str, float]
     ) -> Sight:
-        """Return the frame and info; an overlay shows the step that led to them."""
+        """Return what is to be written; an overlay shows the step that led to it."""
         if not self._video.overlay:
-            return Sight(frame, frame, info, beside)
-        shown = with_key_strip(frame, self._keys_of(action), numbers)
-        return Sight(frame, shown, info, beside)
+            return sight
+        return replace(sight, shown=with_key_strip(sight.frame, self._keys_of(action), numbers))

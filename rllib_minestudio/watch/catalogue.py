@@ -25,6 +25,7 @@ from rllib_minestudio.checkpoints.lookup import (
     trial_of,
 )
 from rllib_minestudio.checkpoints.record import RECORD_FILE
+from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.errors import CheckpointFormatError, InvalidOptionsError, WatchError
 from rllib_minestudio.experiments.experiment_file import load_experiments, packaged_example
 from rllib_minestudio.experiments.play_task import PlayRequest
@@ -142,6 +143,21 @@ class Catalogue:
                 view.close()
             raise
         return views
+
+    def play_on(self, recording: Recording, step: int, hand: Hand) -> View:
+        """Open the game that is saved after a step of a recording, for a person to play on.
+
+        It goes on without the callbacks of its task: a saved game does not hold what they
+        remember, and a recording from elsewhere must not name programs.
+
+        Raises:
+            MineStudioError: No game is saved after that step, or it cannot be restored.
+        """
+        snapshot = recording.snapshot(step)
+        env = MineStudioEnv(action_type="env", render_mode="rgb_array")
+        title = f"{recording.path.name}, played on from step {step}"
+        facts = {"began_in": {"recording": str(recording.path), "step": step}}
+        return PlayView(title, env, Path(self._request.out), facts, hand, snapshot)
 
     def _view(self, entry: Entry, shared: World | None, hand: Hand) -> tuple[View, World | None]:
         if entry.kind == "episode":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import pairwise
@@ -43,7 +44,7 @@ class EpisodeView(View):
 
     def __init__(self, title: str, recording: Recording) -> None:
         self.title = title
-        self._recording = recording
+        self.recording = recording
         meta = recording.meta
         seed = meta.get("seed")
         self.seed = seed if isinstance(seed, int) and 0 <= seed < 2**31 else None
@@ -64,26 +65,26 @@ class EpisodeView(View):
 
     def seek(self, step: int) -> None:
         """Go to a frame; the last one if there are fewer."""
-        self.step = min(step, len(self._recording))
-        self.ended = self._end if self.step == len(self._recording) else ""
+        self.step = min(step, len(self.recording))
+        self.ended = self._end if self.step == len(self.recording) else ""
 
     @cached_property
     def _end(self) -> str:
-        columns = self._recording.steps
+        columns = self.recording.steps
         for name in ("terminated", "truncated"):
-            if len(self._recording) and columns[name][-1]:
+            if len(self.recording) and columns[name][-1]:
                 return name
         return "end of the recording"
 
     @cached_property
     def _infos(self) -> list[dict[str, Any]]:
-        if len(self._recording) > MOST_INFOS:
+        if len(self.recording) > MOST_INFOS:
             return []
-        return list(self._recording.infos())
+        return list(self.recording.infos())
 
     @cached_property
     def _moments(self) -> list[tuple[int, float]]:
-        reward = self._recording.steps["reward"]
+        reward = self.recording.steps["reward"]
         return [(int(t) + 1, float(reward[t])) for t in np.flatnonzero(reward)[:MOST_MOMENTS]]
 
     @cached_property
@@ -94,7 +95,7 @@ class EpisodeView(View):
 
     def shown(self) -> tuple[dict[str, Any], dict[str, Frame]]:
         """Return the facts about this step, and its frame."""
-        recording, t = self._recording, self.step
+        recording, t = self.recording, self.step
         columns, meta = recording.steps, recording.meta
         info = self._infos[t] if self._infos else {}
         facts = {
@@ -113,6 +114,7 @@ class EpisodeView(View):
             "progress": number(info.get(PROGRESS)),
             "moments": self._moments,
             "successes": self._successes,
+            "saved": self._last_saved(t),
             "inventory": inventory_of(info),
             "info": info,
         }
@@ -126,8 +128,13 @@ class EpisodeView(View):
         pictures = [self._frames.at(t), *([self._beside.at(t)] if self._beside else [])]
         return facts, dict(zip(names, pictures, strict=False))
 
+    def _last_saved(self, t: int) -> int | None:
+        """The last step up to t after which the whole game is saved; None if there is none."""
+        before = bisect_right(self.recording.snapshot_steps, t)
+        return self.recording.snapshot_steps[before - 1] if before else None
+
     def _action(self, t: int) -> dict[str, Any]:
-        columns, keys = self._recording.steps, self._recording.meta.get("keys")
+        columns, keys = self.recording.steps, self.recording.meta.get("keys")
         if keys is None:
             return {name: int(columns[name][t]) for name in ("buttons", "camera")}
         pressed = dict(zip(keys, columns["keys"][t].tolist(), strict=True))

@@ -78,6 +78,18 @@ class KeepDocument(Document):
     agent: Name
 
 
+class PlayOnDocument(Document):
+    """Play on from a step after which a recorded episode holds the whole game.
+
+    Attributes:
+        view: Which of the views shows the episode.
+        step: The step.
+    """
+
+    view: Annotated[int, Field(ge=0, le=MOST_VIEWS - 1)]
+    step: Count
+
+
 class MessageDocument(Document):
     """A message from the page; exactly one of the fields is given.
 
@@ -90,6 +102,7 @@ class MessageDocument(Document):
         step: So many single steps.
         speed: How fast time passes.
         seek: Show this step of a recorded episode.
+        play_on: Let the person play on from a step of a recorded episode.
         restart: Begin again, in the world of this seed; -1 draws one.
         keep: Keep the recording.
         discard: Discard the recording.
@@ -104,6 +117,7 @@ class MessageDocument(Document):
     step: Annotated[int, Field(ge=1, le=1000)] | None = None
     speed: Annotated[float, Field(ge=SLOWEST, le=FASTEST)] | None = None
     seek: Count | None = None
+    play_on: PlayOnDocument | None = None
     restart: Annotated[int, Field(ge=-1, le=2**31 - 1)] | None = None
     keep: KeepDocument | None = None
     discard: bool | None = None

@@ -12,10 +12,16 @@ from typing import Any, Protocol
 import numpy as np
 
 from rllib_minestudio.env.voxel.data import TICKS_PER_SECOND
-from rllib_minestudio.errors import MineStudioError, describe
+from rllib_minestudio.errors import MineStudioError, WatchError, describe
+from rllib_minestudio.recordings import Recording
 from rllib_minestudio.recordings.video import Frame
 from rllib_minestudio.watch.episode import EpisodeView
-from rllib_minestudio.watch.protocol import MessageDocument, picture_message, text_message
+from rllib_minestudio.watch.protocol import (
+    MessageDocument,
+    PlayOnDocument,
+    picture_message,
+    text_message,
+)
 from rllib_minestudio.watch.views import Hand, PlayView, View
 
 MOST_UNSEEN = 12
@@ -48,6 +54,9 @@ class Views(Protocol):
 
     def open(self, keys: Sequence[str], hand: Hand) -> list[View]:
         """Open entries, to be viewed side by side."""
+
+    def play_on(self, recording: Recording, step: int, hand: Hand) -> View:
+        """Open the game that is saved after a step of a recording."""
 
 
 class Clock:
@@ -239,6 +248,8 @@ class Session:
             for view in self._views:
                 if isinstance(view, EpisodeView):
                     view.seek(order.seek)
+        elif order.play_on is not None:
+            self._play_on(order.play_on)
         elif order.keep is not None:
             for view in self._views:
                 if isinstance(view, PlayView):
@@ -261,6 +272,22 @@ class Session:
         self._begin(seed if seed is not None else known[0] if known else self._draw())
         self._runs = not any(isinstance(view, PlayView) for view in self._views)
         self._news_at = 0.0
+
+    def _play_on(self, order: PlayOnDocument) -> None:
+        found = self._views[order.view] if order.view < len(self._views) else None
+        if not isinstance(found, EpisodeView):
+            raise WatchError("Only a recorded episode can be played on: choose one.")
+        view = self._source.play_on(found.recording, order.step, self._hand)
+        try:
+            view.begin(found.seed or 0)
+        except MineStudioError:  # a damaged game: the episode stays
+            view.close()
+            raise
+        keys = self._open_keys
+        self._leave()
+        self._runs = False
+        self._post("opening", {"entries": [""], "after": self._sent})
+        self._views, self._open_keys = [view], keys
 
     def _begin(self, seed: int) -> None:
         for view in self._views:

@@ -21,6 +21,7 @@ import numpy as np
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.actions import KEYS, ActionMapper, EnvAction
 from rllib_minestudio.env.callbacks.tasks import TASK_TEXT
+from rllib_minestudio.env.minestudio_env import SNAPSHOT
 from rllib_minestudio.env.recorder import RECORDING, EpisodeRecorder, RecorderOptions
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.inference import Policy
@@ -38,6 +39,9 @@ PROGRESS = "progress"
 
 MOST_MOMENTS = 200
 """Moments of reward that are told, the last ones."""
+
+STEPS_BETWEEN_SNAPSHOTS = 200
+"""In recordings of what a person plays: ten seconds."""
 
 LIKELIEST = 8
 """Actions that are listed with their probabilities."""
@@ -276,17 +280,30 @@ class PlayView(EnvView):
         folder: Where recordings go.
         facts: What recordings say about the task.
         hand: What the person does.
+        snapshot: The saved game in which every episode begins; None for new worlds.
     """
 
     kind = "play"
 
     def __init__(
-        self, title: str, env: gym.Env, folder: Path, facts: Mapping[str, Any], hand: Hand
+        self,
+        title: str,
+        env: gym.Env,
+        folder: Path,
+        facts: Mapping[str, Any],
+        hand: Hand,
+        snapshot: bytes | None = None,
     ) -> None:
-        options = RecorderOptions(str(folder), crf=LOSSLESS, beside=True)
+        has_snapshots = isinstance(env.unwrapped, MineStudioEnv) and env.unwrapped.has_snapshots
+        options = RecorderOptions(
+            str(folder),
+            crf=LOSSLESS,
+            beside=True,
+            snapshot_interval=STEPS_BETWEEN_SNAPSHOTS if has_snapshots else 0,
+        )
         self._recorder = EpisodeRecorder(env, options, on_request=True)
         super().__init__(title, self._recorder)
-        self._facts, self._hand = dict(facts), hand
+        self._facts, self._hand, self._snapshot = dict(facts), hand, snapshot
         self._action: EnvAction = {}
         self.kept = ""
 
@@ -296,7 +313,7 @@ class PlayView(EnvView):
         moment = datetime.now().strftime("%Y-%m-%d_%H-%M-%S_%f")
         self._hand.begin()
         self._action, self.kept = {}, ""
-        self._reset(seed, {RECORDING: {**self._facts, "name": moment}})
+        self._reset(seed, {RECORDING: {**self._facts, "name": moment}, SNAPSHOT: self._snapshot})
 
     def advance(self) -> None:
         """Play a tick with what the person does; nothing more happens in an episode that ended."""
@@ -325,6 +342,7 @@ class PlayView(EnvView):
         facts, pictures = super().shown()
         told = keys_of(self._action, self._mapper) if self._action else {}
         facts |= {**told, "recorded": self._recorder.length, "kept": self.kept}
+        facts["is_saved_game"] = self._snapshot is not None
         if self._recorder.failures:
             facts["failure"] = self._recorder.failures[-1]
         return facts, {name: frame for name, frame in pictures.items() if name == "view"}

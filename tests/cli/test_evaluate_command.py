@@ -110,6 +110,21 @@ def test_weights_that_played_nowhere_cannot_be_evaluated(tmp_path, capsys):
     assert "does not say in which environment they played (it has no playing.yaml)" in said
 
 
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["--format", "contractor"], "snapshot_interval must be 0 with format contractor; got 5."),
+        (["--set", "env_config.engine=minecraft"], "only MineStudioEnv with engine: voxel has snapshots"),
+    ],
+)
+def test_record_saves_games_only_where_it_can(tmp_path, capsys, words, message):
+    out = tmp_path / "demos"
+    words = ["--episodes", "1", "--out", str(out), "--snapshots", "5", *words]
+    assert main(["record", task(tmp_path), *words]) == BAD_INPUT
+    assert message in " ".join(capsys.readouterr().err.split())
+    assert not out.exists()
+
+
 def test_record_plays_scripted_agents_only(tmp_path, capsys):
     words = ["--agent", "package:hunter_nano", "--episodes", "1", "--out", str(tmp_path / "demos")]
     assert main(["record", task(tmp_path), *words]) == BAD_INPUT

@@ -1,12 +1,15 @@
 """Episodes that begin in a saved game: its future, what callbacks make of it, what is refused."""
 
+import os
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from rllib_minestudio.env import MineStudioEnv
-from rllib_minestudio.errors import InvalidOptionsError, SnapshotError
+from rllib_minestudio.env import EpisodeRecorder, MineStudioEnv, RecorderOptions
+from rllib_minestudio.errors import InvalidOptionsError, RecordingError, SnapshotError
+from rllib_minestudio.recordings import Recording
+from tests.algorithms.toy_envs import AttackOnRed
 
 OPTIONS = {"obs_size": [32, 32], "num_empty_frames": 1, "action_type": "env"}
 MINED = {
@@ -90,3 +93,67 @@ def test_minecraft_refuses_snapshots_by_name(make):
     for refuse in (env.snapshot, lambda: env.reset(options={"snapshot": b""})):
         with pytest.raises(InvalidOptionsError, match="engine: minecraft has no snapshots"):
             refuse()
+
+
+# ------------------------------------------------------------------------- games in recordings
+
+
+def test_an_episode_goes_on_from_any_game_that_its_recording_holds(make, tmp_path):
+    limit = {"callbacks": [{"JudgeReset": {"time_limit": 30}}]}
+    env = EpisodeRecorder(make(**limit), RecorderOptions(str(tmp_path), snapshot_interval=10))
+    env.reset(seed=3, options={"recording": {"name": "one"}})
+    frames = {}
+    for step in range(30):
+        # The tick after a saved game is without keys, as that with which an episode begins.
+        keys = {} if step % 10 == 0 else {"forward": 1, "jump": 1, "camera": np.array([1.0, step])}
+        obs, *_ = act_recorded(env, **keys)
+        frames[step + 1] = obs["image"]
+    recording = Recording(tmp_path / "one")
+    assert recording.snapshot_steps == [0, 10, 20]  # at the end, there is nothing to go on with
+    for begun in recording.snapshot_steps:
+        other = make()
+        obs, _ = other.reset(seed=5, options={"snapshot": recording.snapshot(begun)})
+        assert np.array_equal(obs["image"], frames[begun + 1])
+        for step in range(begun + 1, begun + 10):
+            keys = {"forward": 1, "jump": 1, "camera": np.array([1.0, step])}
+            assert np.array_equal(act(other, **keys)[0]["image"], frames[step + 1])
+
+
+def act_recorded(env, **keys):
+    return env.step({**env.unwrapped.sim.noop_action(), **keys})
+
+
+def test_games_are_neither_saved_nor_read_where_there_are_none(make, tmp_path):
+    env = EpisodeRecorder(make(), RecorderOptions(str(tmp_path)), on_request=True)
+    env.reset(seed=3, options={"recording": {"name": "one"}})
+    act_recorded(env)
+    recording = Recording(env.keep())
+    with pytest.raises(RecordingError, match="no game saved after step 0, but after no step"):
+        recording.snapshot(0)
+    options = {"folder": str(tmp_path), "format": "contractor", "snapshot_interval": 10}
+    with pytest.raises(InvalidOptionsError, match="snapshot_interval must be 0 with format"):
+        RecorderOptions.from_mapping(options)
+    with pytest.raises(InvalidOptionsError, match="only MineStudioEnv with engine: voxel"):
+        EpisodeRecorder(AttackOnRed(), RecorderOptions(str(tmp_path), snapshot_interval=10))
+
+
+@pytest.mark.parametrize("harm", ["cut short", "a pipe", "a folder"])
+def test_a_recordings_damaged_game_is_refused_in_a_sentence(make, tmp_path, harm):
+    env = make()
+    recorder = EpisodeRecorder(
+        env, RecorderOptions(str(tmp_path), snapshot_interval=1), on_request=True
+    )
+    recorder.reset(seed=3, options={"recording": {"name": "one"}})
+    act_recorded(recorder)
+    recording = Recording(recorder.keep())
+    file = recording.path / "snapshots" / "00000001.game"
+    whole = file.read_bytes()
+    file.unlink()
+    if harm == "cut short":
+        file.write_bytes(whole[:-5])
+        with pytest.raises(SnapshotError, match="damaged"):
+            env.reset(options={"snapshot": recording.snapshot(1)})
+        return
+    os.mkfifo(file) if harm == "a pipe" else file.mkdir()
+    with pytest.raises(RecordingError, match="is damaged: it is not a regular file"):
+        recording.snapshot(1)

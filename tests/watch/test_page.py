@@ -164,7 +164,7 @@ def test_an_agent_is_watched_and_compared_at_any_width(watched):
 def test_an_episode_is_scrubbed(watched):
     driver, folder = watched
     env = MineStudioEnv(obs_size=(64, 64), callbacks=[{"JudgeReset": {"time_limit": 60}}])
-    env = EpisodeRecorder(env, RecorderOptions(str(folder / "played")))
+    env = EpisodeRecorder(env, RecorderOptions(str(folder / "played"), snapshot_interval=40))
     env.reset(seed=1, options={RECORDING: {"name": "recorded"}})
     agent = make_agent("random", seed=0)
     while not env.step(agent.act(env))[3]:
@@ -183,6 +183,15 @@ def test_an_episode_is_scrubbed(watched):
     assert needed <= driver.execute_script("return window.innerWidth")
     driver.set_window_size(1400, 900)
     assert pictures(driver)[-1]["views"][0]["info"] == json.loads(json.dumps(infos[41]))
+    play_on = driver.find_element("css selector", ".play-on")
+    assert play_on.text == "Play on from step 40"
+    play_on.click()
+    begun = wait_until(lambda: (v := pictures(driver)[-1]["views"][0])["kind"] == "play" and v)
+    assert begun["is_saved_game"] and begun["step"] == 0
+    wait_until(lambda: not driver.find_element("id", "another").is_displayed())
+    driver.find_element("id", "refresh").click()
+    driver.find_element("id", "step").click()
+    wait_until(lambda: (v := pictures(driver)[-1]["views"][0])["kind"] == "play" and v["step"])
     assert driver.get_log("browser") == []
 
 

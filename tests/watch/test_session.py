@@ -107,6 +107,38 @@ def test_single_steps_speed_and_the_same_world_again(live):
     assert see(live)["speed"] == 4.0
 
 
+def test_an_episode_is_played_on_and_a_damaged_game_leaves_it_shown(session, catalogue, tmp_path):
+    key = entry(catalogue, "play")
+    session.attach(lambda: None)
+    tell(session, open={"entries": [key], "seed": 3})
+    wait_until(lambda: session._views)
+    tell(session, step=5)
+    tell(session, keep={"agent": "Ann"})
+    listed = lambda: [e["key"] for e in catalogue.entries() if e["kind"] == "episode"]  # noqa: E731
+    (episode,) = wait_until(listed)
+    (file,) = (tmp_path / "played").rglob("00000000.game")
+    tell(session, open={"entries": [episode]})
+    wait_until(lambda: session._views[0].kind == "episode")
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-1])
+    tell(session, play_on={"view": 0, "step": 0})
+    failure = wait_until(lambda: next((t for t in texts(session) if "failure" in t), None))
+    assert "damaged" in failure["failure"] and session._views[0].kind == "episode"
+    tell(session, play_on={"view": 1, "step": 0})
+    failure = wait_until(lambda: next((t for t in texts(session) if "failure" in t), None))
+    assert "Only a recorded episode" in failure["failure"]
+    file.write_bytes(whole)
+    tell(session, play_on={"view": 0, "step": 0})
+    wait_until(lambda: session._views and session._views[0].kind == "play")
+    assert session._open_keys == [episode]  # to look for what is new leaves the game alone
+
+
+def texts(session):
+    """Take everything that there is to take, and return the texts."""
+    messages = iter(session.take, None)
+    return [json.loads(message) for message in messages if isinstance(message, str)]
+
+
 def test_a_session_without_views_or_whose_views_stand_still_does_nothing(session, catalogue):
     def waits():
         """How often its thread looks for something to do within a tenth of a second."""

@@ -7,6 +7,7 @@ import pytest
 
 from rllib_minestudio.checkpoints.record import RECORD_FILE
 from rllib_minestudio.demonstrations import WindowOptions, windows
+from rllib_minestudio.env import EpisodeRecorder, MineStudioEnv, RecorderOptions
 from rllib_minestudio.env.actions import ActionMapper
 from rllib_minestudio.errors import CheckpointFormatError, RecordingError, WatchError
 from rllib_minestudio.recordings import Recording, find_recordings
@@ -15,7 +16,7 @@ from rllib_minestudio.watch.episode import EpisodeView
 from rllib_minestudio.watch.protocol import HandDocument
 from rllib_minestudio.watch.request import WatchRequest
 from rllib_minestudio.watch.views import Hand, inventory_of, likeliest, number
-from tests.watch.conftest import STEPS, entry
+from tests.watch.conftest import STEPS, entry, task_options
 
 
 def pressed(action):
@@ -187,9 +188,6 @@ def test_the_likeliest_actions_are_those_of_the_whole_joint_distribution():
 
 @pytest.mark.parametrize("options", [{"crf": 0, "beside": True}, {"media": "jpeg"}])
 def test_an_episode_is_shown_at_any_step(catalogue, options, tmp_path):
-    from rllib_minestudio.env import MineStudioEnv
-    from rllib_minestudio.env.recorder import EpisodeRecorder, RecorderOptions
-
     callbacks = [{"JudgeReset": {"time_limit": 300}}]
     sizes = {"obs_size": (32, 32), "render_size": (64, 36)}
     env = MineStudioEnv(**sizes, num_empty_frames=1, callbacks=callbacks)
@@ -218,6 +216,38 @@ def test_an_episode_is_shown_at_any_step(catalogue, options, tmp_path):
             assert facts["keys"] == [k for k, v in told.items() if k != "camera" and v]
     view.seek(10**9)
     assert (view.step, view.ended) == (len(recording), "truncated")
+
+
+def test_a_recorded_game_is_played_on_from_where_it_was_saved(catalogue, tmp_path):
+    env = MineStudioEnv(task_options(action_type="env", render_mode="rgb_array"))
+    options = RecorderOptions(str(tmp_path / "games"), snapshot_interval=10, beside=True)
+    recorder = EpisodeRecorder(env, options, on_request=True)
+    recorder.reset(seed=4)
+    for _ in range(25):
+        _, _, _, _, info = recorder.step({**env.sim.noop_action(), "forward": 1, "attack": 1})
+    recording = Recording(recorder.keep())
+    env.close()
+    view = EpisodeView("episode", recording)
+    saved = []
+    for step in (0, 9, 10, 19, 20, 25):
+        view.seek(step)
+        saved.append(view.shown()[0]["saved"])
+    assert saved == [0, 0, 10, 10, 20, 20]
+    played = catalogue.play_on(recording, 20, Hand())
+    for _ in range(2):  # whoever begins again begins in the same game
+        played.begin(4)
+        facts, pictures = played.shown()
+        assert facts["is_saved_game"] and facts["step"] == 0
+        assert facts["inventory"] == inventory_of(info)
+        assert pictures["view"].shape == (360, 640, 3)
+        played.advance()
+    played.keep("Ann")
+    played.close()
+    (kept,) = find_recordings(tmp_path / "played")
+    assert kept.meta["began_in"] == {"recording": str(recording.path), "step": 20}
+    assert kept.snapshot_steps == [0]
+    with pytest.raises(RecordingError, match="no game saved after step 21, but after 0, 10, 20"):
+        catalogue.play_on(recording, 21, Hand())
 
 
 def test_the_inventory_of_another_environment_may_be_anything():

@@ -140,7 +140,7 @@ function openChosen() {
 function prepare(keys) {
   hand.detach();
   panes.forEach(pane => pane.remove());
-  panes = keys.map(() => new ViewPane(at("views"), send, hand));
+  panes = keys.map((_, number) => new ViewPane(at("views"), send, hand, number));
   at("views").style.setProperty("--count", keys.length);
 }
 
@@ -164,7 +164,7 @@ function showControls() {
   }
   const isRecorded = kinds.size === 1 && kinds.has("episode");
   at("timeline").hidden = !isRecorded;
-  at("another").hidden = isRecorded;
+  at("another").hidden = isRecorded || state.views.some(view => view.is_saved_game);
   if (isRecorded) showTimeline();
 }
 

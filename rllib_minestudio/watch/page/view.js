@@ -39,8 +39,8 @@ function turned([pitch, yaw]) {
 }
 
 export class ViewPane {
-  constructor(parent, send, hand) {
-    [this.send, this.hand, this.pictures] = [send, hand, {}];
+  constructor(parent, send, hand, number) {
+    [this.send, this.hand, this.number, this.pictures] = [send, hand, number, {}];
     this.title = make("h2");
     this.row = make("div", { className: "pictures" });
     this.task = make("p", { className: "task" });
@@ -50,13 +50,15 @@ export class ViewPane {
     this.mind = make("dl");
     this.likeliest = make("ol", { className: "likeliest" });
     this.training = make("div");
+    this.playOn = make("button", { className: "play-on", hidden: true });
+    this.playOn.onclick = () => this.send({ play_on: { view: this.number, step: this.saved } });
     this.moments = make("div", { className: "moments" });
     this.inventory = make("dl");
     this.info = make("pre");
     this.details = make("details", { hidden: true }, make("summary", {}, "info"), this.info);
     const mind = make("div", {}, this.mind, this.likeliest);
     const columns = make("div", { className: "columns" }, this.facts, mind, this.inventory, this.training);
-    this.root = make("article", {}, this.title, this.row, this.strip, this.task, columns, this.moments, this.details);
+    this.root = make("article", {}, this.title, this.row, this.playOn, this.strip, this.task, columns, this.moments, this.details);
     parent.append(this.root);
     this.isShownKeys = "";
   }
@@ -80,6 +82,9 @@ export class ViewPane {
     rows(this.mind, { value: view.value, entropy: view.entropy, "KL to the prior": view.kl });
     this.showLikeliest(view.likeliest ?? []);
     this.showMoments(view);
+    this.saved = view.saved ?? null;
+    this.playOn.hidden = this.saved === null;
+    this.playOn.textContent = `Play on from step ${this.saved}`;
     rows(this.inventory, Object.fromEntries(view.inventory.map(([slot, item, n]) => [`slot ${slot}`, `${n} ${item}`])));
     this.details.hidden = view.info === undefined;
     if (this.details.open) this.info.textContent = JSON.stringify(view.info, null, 2);
