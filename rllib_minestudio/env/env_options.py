@@ -6,7 +6,8 @@ from typing import Any
 
 from rllib_minestudio.env.actions import CameraConfig
 from rllib_minestudio.env.backends.minecraft.launch_options import MinecraftOptions
-from rllib_minestudio.env.callbacks import check_callbacks
+from rllib_minestudio.env.backends.protocol import NO_SNAPSHOTS
+from rllib_minestudio.env.callbacks import SavedGamesCallback, check_callbacks
 from rllib_minestudio.env.voxel import (
     AVERAGE,
     HIGHEST_GAMMA,
@@ -161,7 +162,13 @@ def _check(problems: Problems, options: EnvOptions) -> None:
     _check_inventory(problems, options.inventory)
     _check_resource_pack(problems, options.resource_pack)
     try:
-        check_callbacks(options.callbacks)
+        begin_in_games = [
+            callback
+            for callback in check_callbacks(options.callbacks)
+            if isinstance(callback, SavedGamesCallback)
+        ]
+        if begin_in_games and options.engine == MINECRAFT:
+            problems.messages.append(f"callbacks: SavedGames: {NO_SNAPSHOTS}")
     except InvalidOptionsError as error:
         problems.include(error)
 

@@ -46,7 +46,11 @@ PLAIN_MINECRAFT_OPTIONS = frozenset(
 )
 """The same of the option `minecraft`. The others choose a program, or a device."""
 
-PATHS_OF_CALLBACKS = {"Record": ("record_path",), "TaskFile": ("path",)}
+PATHS_OF_CALLBACKS = {
+    "Record": ("record_path",),
+    "SavedGames": ("recordings",),
+    "TaskFile": ("path",),
+}
 """Arguments of built-in callbacks that are paths; all others are data."""
 
 CONTAINERS = {"Compose": "callbacks"}

@@ -162,8 +162,8 @@ class MineStudioEnv(gym.Env[Obs, Any]):
                 own sequence, unless `options` says otherwise.
             options: `episode_seed` works like `seed`, but without a new world if a callback vetoes
                 it. `snapshot`, the bytes that `snapshot` returned in this or another process, has
-                the episode begin in that game; callbacks do in it what they do in every reset, such
-                as give items.
+                the episode begin in that game. Callbacks that prepare games, such as by giving
+                items, leave it as it is; what was done in it before is not rewarded.
 
         Raises:
             InvalidOptionsError: If `snapshot` is not bytes, or the engine has no snapshots.

@@ -58,6 +58,7 @@ class MinecraftSim:
         self.num_empty_frames = options.num_empty_frames
         self.seed = options.seed
         self.already_reset = False
+        self.is_restored = False
         self.callback_messages: set[str] = set()
         self.mapper = ActionMapper(options.camera_config)
         self.obs: Obs = {}
@@ -111,16 +112,17 @@ class MinecraftSim:
 
         Args:
             hard: Whether to reset the game itself, whatever the callbacks say.
-            snapshot: A saved game to begin in, instead of a new one. Callbacks do in it what they
-                do at the beginning of every episode.
+            snapshot: A saved game to begin in, instead of a new one; callbacks that prepare games
+                leave it as it is.
 
         Raises:
             InvalidOptionsError: If the engine has no snapshots.
             SnapshotError: If the snapshot is damaged, or of another version; nothing has happened
                 then.
         """
+        self.is_restored = False
         if snapshot is not None:
-            self.env.restore(snapshot)
+            self.begin_in(snapshot)
         if self.env.begin_episode() or hard:
             self.already_reset = False
         # Drawn in any case, so that a veto does not shift the later random numbers, and before
@@ -129,7 +131,7 @@ class MinecraftSim:
         reset_flag = True
         for hook in self._hooks["before_reset"]:
             reset_flag = hook(self, reset_flag)
-        if snapshot is None and (reset_flag or not self.already_reset):
+        if not self.is_restored and (reset_flag or not self.already_reset):
             self.env.reset()
         self.already_reset = True
         idle = self.env.action_space.no_op()
@@ -141,6 +143,11 @@ class MinecraftSim:
             obs, info = hook(self, obs, info)
             self.obs, self.info = obs, info
         return obs, info
+
+    def begin_in(self, snapshot: bytes) -> None:
+        """Have the episode begin in a saved game; see `Sim.begin_in`."""
+        self.env.restore(snapshot)
+        self.is_restored = True
 
     def render(self) -> np.ndarray:
         """Return the current view at `render_size`: uint8 (height, width, 3)."""

@@ -114,7 +114,10 @@ def test_weights_that_played_nowhere_cannot_be_evaluated(tmp_path, capsys):
     "words, message",
     [
         (["--format", "contractor"], "snapshot_interval must be 0 with format contractor; got 5."),
-        (["--set", "env_config.engine=minecraft"], "only MineStudioEnv with engine: voxel has snapshots"),
+        (
+            ["--set", "env_config.engine=minecraft"],
+            "only MineStudioEnv with engine: voxel has snapshots",
+        ),
     ],
 )
 def test_record_saves_games_only_where_it_can(tmp_path, capsys, words, message):

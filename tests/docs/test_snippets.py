@@ -20,6 +20,7 @@ import yaml
 from rllib_minestudio.benchmark.task import BenchmarkTask
 from rllib_minestudio.cli.flags import request_from
 from rllib_minestudio.cli.main import build_parser
+from rllib_minestudio.env import EpisodeRecorder, MineStudioEnv, RecorderOptions
 from rllib_minestudio.env.callbacks import MinecraftCallback
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.experiments import trackers
@@ -173,7 +174,18 @@ def test_tasks_are_such():
     } == {}
 
 
-def test_all_settings_are_taken(tmp_path, monkeypatch, imagined):
+@pytest.fixture
+def demonstrated(tmp_path):
+    """The recordings that docs speak of, with a saved game."""
+    options = RecorderOptions(str(tmp_path / "demos" / "episodes"), snapshot_interval=1)
+    recorder = EpisodeRecorder(MineStudioEnv(obs_size=(32, 32)), options, on_request=True)
+    recorder.reset(seed=0)
+    recorder.step(recorder.unwrapped.sim.noop_action())
+    recorder.keep()
+    recorder.close()
+
+
+def test_all_settings_are_taken(tmp_path, monkeypatch, imagined, demonstrated):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     if find_spec("mlflow") is None:

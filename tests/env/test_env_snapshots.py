@@ -157,3 +157,82 @@ def test_a_recordings_damaged_game_is_refused_in_a_sentence(make, tmp_path, harm
     os.mkfifo(file) if harm == "a pipe" else file.mkdir()
     with pytest.raises(RecordingError, match="is damaged: it is not a regular file"):
         recording.snapshot(1)
+
+
+# --------------------------------------------------------------------- episodes from recordings
+
+
+@pytest.fixture
+def recorded(make, tmp_path):
+    """A folder with a recording of 25 steps, and games saved after 0, 10 and 20."""
+    env = make(inventory={0: {"type": "dirt", "quantity": 7}})
+    options = RecorderOptions(str(tmp_path / "games"), snapshot_interval=10)
+    recorder = EpisodeRecorder(env, options, on_request=True)
+    recorder.reset(seed=3)
+    for _ in range(25):
+        act_recorded(recorder, forward=1)
+    recorder.keep()
+    return tmp_path / "games"
+
+
+PREPARING = [
+    {"FastReset": {"biomes": ["forest"], "random_tp_range": 1000}},
+    {"InitInventory": [{"slot": 1, "type": "oak_log", "quantity": 3}]},
+    {"SummonMobs": [{"name": "cow", "number": 2, "range_x": [-3, 3], "range_z": [-3, 3]}]},
+    {"Commands": ["/give @p stick 5"]},
+    {"HardReset": [{"seed": 5, "position": [0, 70, 0]}]},
+]
+
+
+def test_callbacks_that_prepare_games_leave_a_saved_one_as_it_is(make, recorded):
+    (recording,) = (Recording(path) for path in recorded.iterdir())
+    env = make(callbacks=PREPARING)
+    for seed in (None, 4):  # where a fast reset would do, and where it would not
+        env.reset(seed=seed)
+        assert env.sim.info["inventory"][1]["type"] == "oak_log"
+        _, info = env.reset(seed=seed, options={"snapshot": recording.snapshot(20)})
+        kept = list(recording.infos())[20]
+        assert info["inventory"] == {int(slot): s for slot, s in kept["inventory"].items()}
+        assert info["player_pos"]["x"] == pytest.approx(kept["player_pos"]["x"], abs=0.2)
+        assert info["player_pos"]["z"] == pytest.approx(kept["player_pos"]["z"], abs=0.2)
+        assert env.sim.env.engine._game.state.mobs.count == 0
+
+
+def test_a_share_of_the_episodes_begins_in_the_games_of_recordings(make, recorded):
+    saved = {"recordings": str(recorded), "share": 0.5, "steps": [10, 20]}
+    env = make(callbacks=[{"SavedGames": saved}, *PREPARING])
+    begun = [env.reset(seed=seed)[1]["inventory"][0] for seed in range(30)]
+    again = [env.reset(seed=seed)[1]["inventory"][0] for seed in range(30)]
+    assert begun == again  # from the seed alone
+    share = sum(stack["type"] == "dirt" for stack in begun) / 30
+    assert 0.25 < share < 0.75
+
+
+def test_a_game_that_cannot_be_restored_is_named_and_left_out(make, recorded, caplog):
+    env = make(callbacks=[{"SavedGames": {"recordings": str(recorded), "steps": [10, 20]}}])
+    first, last = sorted(recorded.rglob("*.game"))[1:]
+    first.write_bytes(b"")
+    for seed in range(9):
+        env.reset(seed=seed)
+    assert caplog.text.count("It is left out from now on") == 1 and "step 10" in caplog.text
+    last.unlink()
+    with pytest.raises(SnapshotError, match=r"no game can be restored. The last one: .*step 20"):
+        env.reset(seed=1)
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"recordings": "nowhere"}, "must be a folder with recordings; got 'nowhere'"),
+        ({"share": 0}, "must be a number above 0, up to 1; got 0"),
+        ({"steps": [5, 3]}, "must be two integers, the smaller first"),
+        ({"steps": [21, 22]}, "must hold games saved after steps 21 to 22"),
+    ],
+)
+def test_games_that_are_not_there_are_missed_before_anything_starts(recorded, changes, message):
+    saved = {"recordings": str(recorded), **changes}
+    with pytest.raises(InvalidOptionsError, match=message):
+        MineStudioEnv.check_options({"callbacks": [{"SavedGames": saved}]})
+    with pytest.raises(InvalidOptionsError, match="SavedGames: engine: minecraft has no snapshots"):
+        options = {"engine": "minecraft", "callbacks": [{"SavedGames": str(recorded)}]}
+        MineStudioEnv.check_options(options)

@@ -24,6 +24,7 @@ from rllib_minestudio.env.callbacks.resets import (
     FastResetCallback,
     HardResetCallback,
     JudgeResetCallback,
+    SavedGamesCallback,
 )
 from rllib_minestudio.env.callbacks.rewards import (
     GateRewardsCallback,
@@ -52,6 +53,7 @@ __all__ = [
     "PrevActionCallback",
     "RecordCallback",
     "RewardsCallback",
+    "SavedGamesCallback",
     "SpeedTestCallback",
     "SummonMobsCallback",
     "TaskCallback",

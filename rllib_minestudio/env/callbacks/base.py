@@ -42,6 +42,7 @@ class Sim(Protocol):
         obs: The latest observation: `image`, uint8 (H, W, 3), and what callbacks have added.
         info: The latest info, including the frame (`pov`).
         already_reset: Whether the game is running, so that a callback may veto a hard reset.
+        is_restored: Whether the episode begins in a saved game, which callbacks leave as it is.
         callback_messages: Texts that callbacks want shown, such as help.
         obs_size: (width, height) of observations in pixels.
         render_size: (width, height) of rendered frames in pixels.
@@ -54,11 +55,21 @@ class Sim(Protocol):
     obs: Obs
     info: Info
     already_reset: bool
+    is_restored: bool
     callback_messages: set[str]
     obs_size: tuple[int, int]
     render_size: tuple[int, int]
     worker_index: int
     vector_index: int
+
+    def begin_in(self, snapshot: bytes) -> None:
+        """Have the episode begin in a saved game; for `before_reset`, whose veto is implied.
+
+        Raises:
+            InvalidOptionsError: If the engine has no snapshots.
+            SnapshotError: If the snapshot is damaged, or of another version; nothing has happened
+                then.
+        """
 
     def _wrap_obs_info(self, raw_obs: Mapping[str, Any], raw_info: Info) -> tuple[Obs, Info]:
         """Return the results of `env.step` as an observation and an info.

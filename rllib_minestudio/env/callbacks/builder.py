@@ -32,6 +32,7 @@ from rllib_minestudio.env.callbacks.resets import (
     FastResetCallback,
     HardResetCallback,
     JudgeResetCallback,
+    SavedGamesCallback,
 )
 from rllib_minestudio.env.callbacks.rewards import (
     GateRewardsCallback,
@@ -64,6 +65,7 @@ CALLBACKS: dict[str, type] = {
         PrevActionCallback,
         RecordCallback,
         RewardsCallback,
+        SavedGamesCallback,
         SpeedTestCallback,
         SummonMobsCallback,
         TaskCallback,

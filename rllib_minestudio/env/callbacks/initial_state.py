@@ -1,4 +1,4 @@
-"""InitInventory, SummonMobs, Commands: what an episode begins with."""
+"""InitInventory, SummonMobs, Commands: what an episode begins with, unless that is a saved game."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class InitInventoryCallback(MinecraftCallback):
 
     def after_reset(self, sim: Sim, obs: Obs, info: Info) -> tuple[Obs, Info]:
         """Fill the slots, one tick each, and wait until they are filled."""
-        stacks = self._draw(sim)
+        stacks = {} if sim.is_restored else self._draw(sim)
         if not stacks:
             return obs, info
         for slot, stack in stacks.items():
@@ -314,7 +314,7 @@ class SummonMobsCallback(MinecraftCallback):
 
     def after_reset(self, sim: Sim, obs: Obs, info: Info) -> tuple[Obs, Info]:
         """Summon all mobs, one game tick each."""
-        for mob in self.mobs:
+        for mob in () if sim.is_restored else self.mobs:
             name = (mob.get("name") or mob["mob_name"]).removeprefix(NAMESPACE)
             for _ in range(mob["number"]):
                 x = sim.np_random.uniform(*mob["range_x"])
@@ -392,7 +392,7 @@ class CommandsCallback(MinecraftCallback):
 
     def after_reset(self, sim: Sim, obs: Obs, info: Info) -> tuple[Obs, Info]:
         """Execute the commands, one game tick each."""
-        for command in self.commands:
+        for command in () if sim.is_restored else self.commands:
             raw_obs, _, _, raw_info = sim.env.execute_cmd(command)
             obs, info = sim._wrap_obs_info(raw_obs, raw_info)
         return obs, info

@@ -1,15 +1,22 @@
-"""FastReset, HardReset, JudgeReset: where episodes begin, and when they are truncated."""
+"""FastReset, HardReset, SavedGames, JudgeReset: where episodes begin, and when they end."""
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim, StepResult
 from rllib_minestudio.env.voxel.data import NAMESPACE, WEATHERS
+from rllib_minestudio.errors import RecordingError, SnapshotError
 from rllib_minestudio.foundation.options import Problems, is_integer, is_list, is_number
+from rllib_minestudio.recordings.reader import find_recordings
+
+_logger = logging.getLogger(__name__)
 
 _WORLD, _LATEST = 60_000_000, 2**31 - 1
 """Blocks from border to border, and the last tick that Minecraft's clock can show."""
@@ -64,7 +71,7 @@ class FastResetCallback(MinecraftCallback):
 
     def before_reset(self, sim: Sim, reset_flag: bool) -> bool:
         """Veto the hard reset if the game is running, and reset by commands instead."""
-        if not sim.already_reset:
+        if sim.is_restored or not sim.already_reset:
             return reset_flag
         half = self.random_tp_range // 2
         biome = self.biomes[sim.np_random.integers(len(self.biomes))]
@@ -126,12 +133,16 @@ class HardResetCallback(MinecraftCallback):
 
     def before_reset(self, sim: Sim, reset_flag: bool) -> bool:
         """Draw an entry, and reset the game with its seed."""
+        if sim.is_restored:
+            return reset_flag
         self.position = self.spawn_positions[sim.np_random.integers(len(self.spawn_positions))]
         sim.env.seed(self.position["seed"])
         return True
 
     def after_reset(self, sim: Sim, obs: Obs, info: Info) -> tuple[Obs, Info]:
         """Teleport the player, and let it arrive, which takes 51 ticks in all."""
+        if sim.is_restored:
+            return obs, info
         place = " ".join(map(_coordinate, self.position["position"]))
         raw_obs, _, _, raw_info = sim.env.execute_cmd(f"/tp @a {place}")
         for _ in range(_SETTLING_TICKS):
@@ -160,6 +171,91 @@ def _check_spawn(problems: Problems, where: str, spawn: Any) -> None:
     if not is_place or max(map(abs, position)) > _FARTHEST:
         rule = f"must be x, y (height) and z, each from {-_FARTHEST} to {_FARTHEST}"
         problems.add(f"{where}.position", position, rule)
+
+
+# --------------------------------------------------------------------------------------- SavedGames
+# Episodes that begin in the middle, for curricula.
+
+_LAST_STEP = 10**9
+
+
+class SavedGamesCallback(MinecraftCallback):
+    """Begins episodes in games that recordings hold, each drawn from all that fit.
+
+    For curricula, such as those that begin along a demonstration (Salimans and Chen 2018). Games
+    are saved by recording with a `snapshot_interval`, `--snapshots` of commands. `Commands`,
+    `FastReset`, `HardReset`, `InitInventory` and `SummonMobs` leave such an episode as it is, and
+    what was done in the game before is not rewarded. List it first: what an earlier callback does
+    in `before_reset` is done in vain. The embedded engine only.
+    """
+
+    def __init__(
+        self,
+        recordings: str | os.PathLike[str],
+        share: float = 1.0,
+        steps: Sequence[int] = (0, _LAST_STEP),
+    ) -> None:
+        """Find the games.
+
+        Args:
+            recordings: A folder with recordings, at any depth.
+            share: How many of the episodes begin in a saved game; the others begin as usual.
+            steps: First and last step after which a game may have been saved.
+
+        Raises:
+            InvalidOptionsError: If an argument is of a wrong type or value, or there is no such
+                game; lists all problems.
+            RecordingError: If a recording cannot be opened.
+        """
+        problems = Problems()
+        if not is_number(share) or not 0 < share <= 1:
+            problems.add("share", share, "must be a number above 0, up to 1")
+        is_range = is_list(steps) and len(steps) == 2 and all(map(is_integer, steps))
+        if not is_range or not 0 <= steps[0] <= steps[1] <= _LAST_STEP:
+            rule = f"must be two integers, the smaller first, from 0 to {_LAST_STEP}"
+            problems.add("steps", steps, rule)
+        elif not isinstance(recordings, str | os.PathLike) or not Path(recordings).is_dir():
+            problems.add("recordings", recordings, "must be a folder with recordings")
+        problems.raise_if_any()
+        self.recordings, self.share, self.steps = Path(recordings), share, (steps[0], steps[1])
+        self.games = [
+            (recording, step)
+            for recording in find_recordings(self.recordings)
+            for step in recording.snapshot_steps
+            if steps[0] <= step <= steps[1]
+        ]
+        if not self.games:
+            rule = f"must hold games saved after steps {steps[0]} to {steps[1]} (--snapshots)"
+            problems.add("recordings", str(recordings), rule)
+        problems.raise_if_any()
+        self._reason = ""
+
+    def before_reset(self, sim: Sim, reset_flag: bool) -> bool:
+        """Draw whether the episode begins in a saved game, and in which.
+
+        Raises:
+            SnapshotError: If none can be restored.
+        """
+        begins_there = sim.np_random.random() < self.share
+        if begins_there and not sim.is_restored:  # a game that `reset` was given comes first
+            self._begin_in_one(sim)
+        return reset_flag
+
+    def _begin_in_one(self, sim: Sim) -> None:
+        """Begin in a game; one that is damaged is named in the log, and not drawn again."""
+        while self.games:
+            number = int(sim.np_random.integers(len(self.games)))
+            recording, step = self.games[number]
+            try:
+                return sim.begin_in(recording.snapshot(step))
+            except (RecordingError, SnapshotError) as error:
+                del self.games[number]
+                self._reason = f"{str(recording.path)!r}, step {step}: {error}"
+                _logger.error("SavedGames: %s It is left out from now on.", self._reason)
+        raise SnapshotError(f"SavedGames: no game can be restored. The last one: {self._reason}")
+
+    def __repr__(self) -> str:
+        return f"SavedGamesCallback({str(self.recordings)!r}, {self.share}, {self.steps})"
 
 
 # --------------------------------------------------------------------------------------- JudgeReset
