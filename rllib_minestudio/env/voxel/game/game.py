@@ -13,7 +13,7 @@ from rllib_minestudio.env.voxel.entities.mobs import (
     tick_items,
     tick_mobs,
 )
-from rllib_minestudio.env.voxel.game import doors, falling, screen_handling, spawning, supports
+from rllib_minestudio.env.voxel.game import doors, screen_handling, spawning, supports
 from rllib_minestudio.env.voxel.game.block_ticks import Place
 from rllib_minestudio.env.voxel.game.event_handlers import resolve
 from rllib_minestudio.env.voxel.game.game_state import GameState
@@ -34,7 +34,7 @@ from rllib_minestudio.env.voxel.player.player import (
 from rllib_minestudio.env.voxel.world.worldgen import BIOMES
 
 BLOCK_TICKS: dict[str, Callable[[GameState, Iterator[Place]], None]] = {
-    falling.FALL: falling.let_go,
+    supports.FALL: supports.let_go,
     doors.RELEASE: doors.release,
     supports.SUPPORT: supports.break_unsupported,
 }
@@ -175,7 +175,7 @@ class Game:
         for kind, places in state.block_ticks.advance(state.world):
             BLOCK_TICKS[kind](state, places)
         if state.falling.count:
-            falling.move(state)
+            supports.move_falling(state)
         if state.block_entities:
             state.block_entities.tick(state.world)
         if state.screen is not None:

@@ -21,8 +21,8 @@ whether a block is "solid":
     stops_rays      rays that draw the terrain end in it         world/box_field.py
     is_thin         it is drawn as flat pictures, see `plants`   world/thin_blocks.py
     covers          counts as the highest block of its column    world/edits.py
-    bears           sand and gravel rest on it                   world/edits.py, game/falling.py
-    lands           a block that falls ends on top of it         game/falling.py
+    bears           sand and gravel rest on it                   world/edits.py, game/supports.py
+    lands           a block that falls ends on top of it         game/supports.py
     needs_others    it breaks without a block beside it          world/edits.py
     is_replaceable  another block may be put in its place        game/use_and_drop.py
 """
