@@ -75,6 +75,20 @@ def test_from_nothing_to_an_iron_pickaxe_in_ten_of_ten_worlds(seed):
     assert set(play(env, Toolmaker(tools[-1], seed=seed), seed, tools)) == set(tools)
 
 
+def test_it_digs_for_ore_that_lies_deep_below_and_sees_it_when_it_is_there():
+    tools = [("stone_pickaxe", 1), ("stone_pickaxe", 1), ("oak_planks", 20), ("crafting_table", 1)]
+    given = [{"slot": i, "type": name, "quantity": n} for i, (name, n) in enumerate(tools)]
+    vein = "/fill ~-12 55 ~-12 ~12 55 ~12 iron_ore"  # below, whatever the direction
+    callbacks = [{"Commands": [vein]}, {"InitInventory": given}]
+    env = MineStudioEnv(task_config(callbacks=callbacks, obs_size=[16, 16]))
+    agent, (_, info) = Toolmaker("iron_pickaxe", seed=2), env.reset(seed=2)
+    surface, layers = info["player_pos"]["y"], []
+    while not info["pickup"].get("iron_ore") and len(layers) < 2500:
+        info = env.step(agent.act(env))[-1]
+        layers.append(info["player_pos"]["y"])
+    assert info["pickup"]["iron_ore"] and surface - 4 > min(layers) > 54
+
+
 def test_one_seed_is_one_way_to_play_whatever_the_type_of_actions():
     played = []
     for action_type in ("agent", "agent", "env"):

@@ -98,6 +98,17 @@ def test_a_plan_carried_out_leaves_the_goal_and_no_debt(order):
     assert all(quantity >= 0 for quantity in held.values()), held
 
 
+def test_who_goes_deep_takes_a_table_and_a_spare_pickaxe_along():
+    def wanted(**circumstances):
+        steps = make_plan("iron_pickaxe", {}, (), **circumstances)
+        found = {step.item: step.quantity for step in steps}
+        return found["log"], found["crafting_table"], found["stone_pickaxe"]
+
+    assert wanted() == (6, 2, 2)
+    assert wanted(sets_out=False) == (5, 2, 1)  # what wears out now has to be replaced there
+    assert wanted(in_sight=["iron_ore"]) == (4, 1, 1)
+
+
 def test_what_is_there_is_not_made_again():
     held = {"birch_planks": 3, "stick": 2}
     assert [step.item for step in make_plan("wooden_pickaxe", held, ["crafting_table"])] == [

@@ -200,6 +200,7 @@ class Career:
         self._order = int(body.random.integers(2**31))
         self._stations = Stations(body)
         self._failures = 0
+        self._is_deep = False
 
     def pursue(self) -> Skill:
         """Make the goal again and again, with a new plan after every step."""
@@ -209,7 +210,10 @@ class Career:
                 name for name in (CRAFTING_TABLE, FURNACE) if stations.nearest(name) is not None
             ]
             had = body.counts()
-            steps = make_plan(self.goal, had, at_hand, self._order)
+            mined = knowledge().mined
+            in_sight = [item for item in mined if body.memory.find(mined[item].blocks)]
+            sets_out = not self._is_deep
+            steps = make_plan(self.goal, had, at_hand, self._order, in_sight, sets_out)
             done = yield from self._do(steps[0])
             self._failures = 0 if done else self._failures + 1
             if not done:
@@ -235,6 +239,7 @@ class Career:
         body, stations, known = self._body, self._stations, knowledge()
         if step.verb == "gather":
             mined = known.mined[step.item]
+            self._is_deep |= mined.layer is not None
             yield from stations.leave()
             if mined.tools and not (yield from stations.have_in_hotbar(mined.tools)):
                 return False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Collection, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -168,6 +168,10 @@ class AgentBody:
             if stack.quantity:
                 held[stack.name] += stack.quantity
         return held
+
+    def has_one_of(self, names: Collection[str]) -> bool:
+        """Whether one of these items is in the hotbar."""
+        return any(stack.name in names for stack in self.slots[:HOTBAR])
 
     def slot_of(self, name: str) -> int | None:
         """The first slot that holds an item, those of the hotbar first."""

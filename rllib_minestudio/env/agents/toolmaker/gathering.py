@@ -30,10 +30,12 @@ _MOST_DROPS, _MOST_IN_VAIN = 8, 12
 _FALLING_TICKS = 10
 """Ticks in which something falls from a tree's crown to the ground."""
 _SEARCH_PITCH, _SEARCH_TICKS = 10.0, 65
-_STROLL, _BESIDE = (6.0, 14.0), (2.0, 6.0)
-"""Shortest and longest stroll in blocks, anywhere and around what to look near."""
+_STROLL = (6.0, 14.0)
+"""Shortest and longest stroll in blocks."""
 _STAIRS = 5
 """Steps of the stairs that lead through the soil."""
+_TUNNEL, _MOST_TUNNELS = 12, 60
+"""Blocks of a tunnel in one direction, and tunnels after which to give up."""
 
 
 def can_mine_from(body: AgentBody, target: Cell) -> Callable[[Cell], bool]:
@@ -82,6 +84,8 @@ def gather(body: AgentBody, mined: Mined, drops: Collection[str], count: int) ->
     mined_so_far, last = 0, body.cell
     in_vain: set[Cell] = set()
     while held() < enough:
+        if mined.tools and not body.has_one_of(mined.tools):
+            return False  # it is worn out
         found = [cell for cell in body.memory.find(mined.blocks) if cell not in in_vain]
         cell = min(found, key=lambda cell: (_cost(body, cell), cell), default=None)
         lying = mined_so_far - (held() - start)
@@ -93,6 +97,10 @@ def gather(body: AgentBody, mined: Mined, drops: Collection[str], count: int) ->
         if cell is None:
             if in_vain:
                 in_vain.clear()
+            if mined.layer is not None:
+                if not (yield from tunnel(body, mined, mined.layer)):
+                    return False
+                continue
             if (yield from look_around(body, mined.blocks)):
                 continue
             if mined.underground:
@@ -192,12 +200,7 @@ def search(body: AgentBody, mined: Mined, enough: Callable[[], bool], rounds: in
         rounds: How often to try before giving up.
     """
     for _ in range(rounds):
-        near = body.memory.find(mined.beside)
-        if near:
-            centre = middle(near[int(body.random.integers(len(near)))])
-            yield from stroll(body, centre, _BESIDE)
-        else:
-            yield from stroll(body)
+        yield from stroll(body)
         if enough() or (yield from look_around(body, mined.blocks)):
             return True
     return False
@@ -205,24 +208,48 @@ def search(body: AgentBody, mined: Mined, enough: Callable[[], bool], rounds: in
 
 def dig_down(body: AgentBody, blocks: Collection[str]) -> Skill:
     """Dig stairs downwards until one of these blocks is seen."""
-    side_x, side_z = SIDES[int(body.random.integers(len(SIDES)))]
+    return (yield from _dig(body, blocks, int(body.random.integers(len(SIDES))), _STAIRS))
+
+
+def tunnel(body: AgentBody, mined: Mined, layer: int) -> Skill:
+    """Dig stairs down to a layer, and on in it, until one of the blocks is seen.
+
+    The tunnel leads away from where it begins, until something is in the way. What is open, such as
+    a cave, is walked through.
+    """
+    side = int(body.random.integers(len(SIDES)))
+    for _ in range(_MOST_TUNNELS):
+        steps = min(_STAIRS, max(body.cell[1] - layer, 0))
+        dug = yield from _dig(body, mined.blocks, side, steps)
+        if body.memory.find(mined.blocks):
+            return True
+        if not body.has_one_of(mined.tools):
+            return False
+        if not dug:
+            side = (side + int(body.random.choice((1, 3)))) % len(SIDES)
+    return False
+
+
+def _dig(body: AgentBody, blocks: Collection[str], side: int, steps: int) -> Skill:
+    """Dig stairs down to one side, or a tunnel if they have no steps, until blocks are seen."""
+    side_x, side_z = SIDES[side]
     x, y, z = body.cell
-    near = x + _STAIRS * side_x, y - _STAIRS, z + _STAIRS * side_z
+    length = steps or _TUNNEL
+    near = x + length * side_x, y - steps, z + length * side_z
 
     def reached(cell: Cell) -> bool:
-        return bool(body.memory.find(blocks)) or cell[1] <= near[1]
+        ahead = (near[0] - cell[0]) * side_x + (near[2] - cell[2]) * side_z
+        arrived = cell[1] <= near[1] if steps else ahead <= 0
+        return arrived or bool(body.memory.find(blocks))
 
     return (yield from walk(body, near, reached))
 
 
-def stroll(
-    body: AgentBody, centre: Point | None = None, distances: tuple[float, float] = _STROLL
-) -> Skill:
-    """Walk to a random place whose distance from `centre`, or the player, is in `distances`."""
+def stroll(body: AgentBody) -> Skill:
+    """Walk to a random place some blocks away."""
     angle = float(body.random.uniform(0.0, 2.0 * math.pi))
-    length = float(body.random.uniform(*distances))
-    x, _, z = centre or body.position
-    y = body.position[1]
+    length = float(body.random.uniform(*_STROLL))
+    x, y, z = body.position
     goal = x + length * math.cos(angle), y, z + length * math.sin(angle)
     near = (math.floor(goal[0]), math.floor(y), math.floor(goal[2]))
 
@@ -338,8 +365,8 @@ def open_station(body: AgentBody, cell: Cell) -> Skill:
 # ------------------------------------------------------------ screens and the blocks that open them
 # They are found or put down, walked up to, used, and left again.
 
-_RANGE = 20.0
-"""Blocks beyond which to put down another station instead."""
+_RANGE, _CLIMB = 20.0, 3
+"""Blocks, in all and up or down, beyond which to put down another station instead."""
 
 
 class Stations:
@@ -356,7 +383,7 @@ class Stations:
         nearest = min(found, key=lambda cell: math.dist(middle(cell), body.position), default=None)
         if nearest is None or math.dist(middle(nearest), body.position) > _RANGE:
             return None
-        return nearest
+        return nearest if abs(nearest[1] - body.cell[1]) <= _CLIMB else None
 
     def open(self, kind: str) -> Generator[EnvAction, None, OpenScreen | None]:
         """Open the screen of a kind and return it; None if that fails."""

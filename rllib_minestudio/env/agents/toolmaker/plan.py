@@ -66,13 +66,13 @@ class Mined(NamedTuple):
         blocks: The names of these blocks.
         tools: Tools with which they drop it, the easiest to make first; empty if the hand will do.
         underground: Whether they are below the soil everywhere.
-        beside: Blocks near which to look for them.
+        layer: The layer in which to tunnel for them, if they are ores deep below; else None.
     """
 
     blocks: tuple[str, ...]
     tools: tuple[str, ...]
     underground: bool = False
-    beside: tuple[str, ...] = ()
+    layer: int | None = None
 
 
 class Knowledge(NamedTuple):
@@ -111,7 +111,7 @@ def knowledge() -> Knowledge:
                 tuple(mined["blocks"]),
                 tuple(mined["tools"]),
                 mined.get("underground", False),
-                tuple(mined.get("beside", ())),
+                mined.get("layer"),
             )
             for name, mined in told["mined"].items()
         },
@@ -132,13 +132,24 @@ class PlanStep(NamedTuple):
     quantity: int
 
 
+_SPARE_PICKAXES, _RESERVE = 1, 6
+"""Spare pickaxes, and planks, that a player takes along when it sets out to go deep below: tools
+wear out there, and no trees grow."""
+
+
 class _Planner:
     """Works out the steps to an item, depth first."""
 
     def __init__(
-        self, held: Mapping[str, int], stations: Collection[str], random: np.random.Generator
+        self,
+        held: Mapping[str, int],
+        stations: Collection[str],
+        in_sight: Collection[str],
+        sets_out: bool,
+        random: np.random.Generator,
     ) -> None:
         self._known = knowledge()
+        self._in_sight, self._sets_out = in_sight, sets_out
         self._spare: Counter[str] = Counter()
         for item, quantity in held.items():
             self._spare[self._known.group_of(item)] += quantity
@@ -161,25 +172,36 @@ class _Planner:
             self._use_station(craft.screen)
             for name, quantity in self._shuffled(craft.needs.items()):
                 self.need(name, quantity * sets)
+            self._use_station(craft.screen)  # another one, if ingredients come from far away
             self._add("craft", item, sets)
             self._spare[item] += sets * craft.makes - count
         elif item in known.smelts:
             smelt = known.smelts[item]
             furnace_first = self._random.random() < 0.5
-            if furnace_first:
+            if furnace_first and not self._is_far(smelt.source):
                 self._use_station(FURNACE)
             self.need(smelt.source, count)
-            if not furnace_first:
-                self._use_station(FURNACE)
+            self._use_station(FURNACE)
             self.need(smelt.fuel, math.ceil(count / smelt.per_fuel))
             self._add("smelt", item, count)
         else:
             self._use_tool(known.mined[item].tools)
+            if self._is_far(item):
+                self._stations.clear()  # nobody comes back for a table
+                if self._sets_out:
+                    self._sets_out = False
+                    self.need(known.mined[item].tools[0], _SPARE_PICKAXES)
+                    self.need("planks", _RESERVE)
             self._add("gather", item, count)
 
     def make(self, goal: str) -> None:
         """Provide for one more of the goal than there is."""
         self.need(goal, self._spare[goal] + 1)
+
+    def _is_far(self, item: str) -> bool:
+        """Whether what an item is gathered from is deep below, and none of it in sight."""
+        mined = self._known.mined.get(item)
+        return mined is not None and mined.layer is not None and item not in self._in_sight
 
     def _shuffled(self, needs: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
         needs = sorted(needs)
@@ -209,6 +231,8 @@ def make_plan(
     held: Mapping[str, int],
     stations: Collection[str],
     order: int = 0,
+    in_sight: Collection[str] = (),
+    sets_out: bool = True,
 ) -> list[PlanStep]:
     """Return the steps, in order, that make one more of something.
 
@@ -217,8 +241,11 @@ def make_plan(
         held: What the inventory holds.
         stations: Which of `CRAFTING_TABLE` and `FURNACE` are at hand.
         order: Seed of the order in which ingredients are obtained.
+        in_sight: Items that can be gathered near by, even if they are usually found deep below.
+        sets_out: Whether the player has not gone deep below yet, and takes along what it may lack
+            there.
     """
-    planner = _Planner(held, stations, np.random.default_rng(order))
+    planner = _Planner(held, stations, in_sight, sets_out, np.random.default_rng(order))
     planner.make(goal)
     return planner.steps
 
