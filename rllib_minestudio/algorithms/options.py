@@ -406,6 +406,17 @@ class PPOOptions(SharedOptions):
         "weights and optimizer (3 GB for VPT 2x).",
         least=1,
     )
+    publication_interval: int = option(
+        1,
+        "Weights are published to the env runners when this many iterations have passed since the "
+        "last time. Staleness counts publications.",
+        least=1,
+    )
+    publication_interval_s: float = option(
+        0.0,
+        "So many seconds must have passed since the last publication as well: for large networks, "
+        "whose weights take a while to reach every node.",
+    )
     max_restarts_per_hour: int = option(
         60,
         "Each kind of part (env runners, learners, the weights' actor) may die or hang this many "

@@ -9,11 +9,12 @@ actor that distributes weights.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection
 from typing import Any
 
 from ray.rllib.algorithms.algorithm import Algorithm
-from ray.rllib.core import COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
+from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.learner.learner_group import LearnerGroup
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
 from ray.rllib.utils.metrics import (
@@ -24,7 +25,6 @@ from ray.rllib.utils.metrics import (
     NUM_ENV_STEPS_SAMPLED_LIFETIME,
     SYNCH_WORKER_WEIGHTS_TIMER,
     TIMERS,
-    WEIGHTS_SEQ_NO,
 )
 
 from rllib_minestudio.algorithms import reporting
@@ -34,6 +34,7 @@ from rllib_minestudio.algorithms.fragment import RolloutReport
 from rllib_minestudio.algorithms.learner import (
     ITERATION,
     PUBLISHED_VERSION,
+    PUBLISHES,
     MineStudioPPOLearner,
 )
 from rllib_minestudio.algorithms.learner.objective import LossCoefficients, loss_coefficients
@@ -446,23 +447,36 @@ class MineStudioPPO(PolicyAccess):
                     self.config.fragments_per_iteration, self.iteration
                 )
                 self._next_samples = []
+            publishes = self._is_to_publish()
             with metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)), self.loop_times.learning():
-                samples = self._train_on(samples)
+                samples = self._train_on(samples, publishes)
         with metrics.log_time((TIMERS, SYNCH_WORKER_WEIGHTS_TIMER)):
             interval = self.config.prior_update_interval
             if interval and (self.iteration + 1) % interval == 0:
                 self._publish_prior()
-            if self._coefficients().publish:
+            if publishes:
                 self._publish_weights()
         self._log(samples)
 
-    def _train_on(self, samples: list[SampledFragment[Any]]) -> list[SampledFragment[Any]]:
+    def _is_to_publish(self) -> bool:
+        """Whether the weights after the next update are published: none are in value warmup."""
+        seconds = time.monotonic() - self._published_at
+        return (
+            self._coefficients().publish
+            and self._unpublished_updates + 1 >= self.config.publication_interval
+            and seconds >= self.config.publication_interval_s
+        )
+
+    def _train_on(
+        self, samples: list[SampledFragment[Any]], publishes: bool
+    ) -> list[SampledFragment[Any]]:
         """Update the learner; return the samples, or none if they could not be trained on."""
-        self._look_ahead()
+        self._look_ahead(publishes)
         reporting.stage("learning", actors=self.learner_group._workers or ())
         timesteps = {
             ITERATION: self.iteration,
             PUBLISHED_VERSION: self.weights_version,
+            PUBLISHES: publishes,
             NUM_ENV_STEPS_SAMPLED_LIFETIME: self.metrics.peek(
                 (ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME), default=0
             ),
@@ -475,17 +489,18 @@ class MineStudioPPO(PolicyAccess):
             return []
         finally:
             self.learner_group = self.learners.group
+        self._unpublished_updates += 1
         self.metrics.aggregate(results, key=LEARNER_RESULTS)
         if self.metrics.peek(UNREADABLE_FRAGMENTS, default=0):
             self.experience.discard_unreadable(samples)
         return samples
 
-    def _look_ahead(self) -> None:
+    def _look_ahead(self, publishes: bool) -> None:
         """Let the learner fetch the next batch, if there is one, while it trains on this one."""
         if self._next_samples:
             return
         count = self.config.fragments_per_iteration
-        lead = int(self._coefficients().publish)
+        lead = int(publishes)
         self._next_samples = self.experience.sample_ahead(count, self.iteration + 1, lead)
         if self._next_samples:
             self.learners.prefetch([sample.payload for sample in self._next_samples])
@@ -571,10 +586,10 @@ class MineStudioPPO(PolicyAccess):
         The version counts publications: during value warmup nothing is published, so staleness
         does not increase.
         """
-        state = self.learners.weights()
+        self.weights_version, state = self.learners.publication()
         self.learner_group = self.learners.group
-        self.weights_version = state[WEIGHTS_SEQ_NO]
-        self.experience.publish(self.weights_version, state[COMPONENT_RL_MODULE])
+        self.experience.publish(self.weights_version, state)
+        self._unpublished_updates, self._published_at = 0, time.monotonic()
 
     def _publish_prior(self) -> None:
         """Give the prior's weights to all env runners, together with the next publication."""

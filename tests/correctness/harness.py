@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from ray.rllib.core import COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
+from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.learner.training_data import TrainingData
-from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME, WEIGHTS_SEQ_NO
+from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME
 
 from rllib_minestudio.algorithms import MineStudioPPOConfig
 from rllib_minestudio.algorithms.env_runner import MineStudioEnvRunner
@@ -90,13 +90,8 @@ class Harness:
 
     def publish(self) -> None:
         """Give the learner's weights to the env runner."""
-        state = self.learner.get_state(components=COMPONENT_RL_MODULE)
-        self.version = state[WEIGHTS_SEQ_NO]
-        weights = {
-            COMPONENT_RL_MODULE: state[COMPONENT_RL_MODULE][DEFAULT_MODULE_ID],
-            WEIGHTS_SEQ_NO: self.version,
-        }
-        self.runner.set_state(weights)
+        self.version, state = self.learner.publication()
+        self.runner.set_state(state)
 
     def publish_prior(self) -> None:
         """Give the learner's prior to the env runner."""

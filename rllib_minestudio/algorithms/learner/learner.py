@@ -14,9 +14,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from ray.rllib.core import DEFAULT_MODULE_ID
+from ray.rllib.core import COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
 from ray.rllib.core.learner.training_data import TrainingData
-from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME
+from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME, WEIGHTS_SEQ_NO
 from torch import Tensor
 
 from rllib_minestudio.algorithms.learner.batch import MinibatchStream, TrainingBatch
@@ -53,6 +53,8 @@ from rllib_minestudio.models.policy import ACTION_DIST, VALUE, RecurrentRLModule
 ITERATION = "training_iteration"
 PUBLISHED_VERSION = "published_version"
 """Keys of the `timesteps` that come with an update."""
+PUBLISHES = "publishes"
+"""Key of an update's timesteps: whether the weights after it are to be published."""
 IS_PUBLISHED = "is_published"
 """Key of a learner's state: whether its weights are those that its version was published with."""
 REWARD_SCALE = "reward_scale"
@@ -134,8 +136,9 @@ class MineStudioPPOLearner(PolicyLearner):
             timesteps: Has `training_iteration`, the number of finished iterations; RLlib's count of
                 environment steps, for the learning rate's schedule; and `published_version`, the
                 version of the weights that env runners act with (default: as implied by this
-                learner's own updates). Versions count published updates: during value warmup, the
-                weights change and the version does not.
+                learner's own updates); and `publishes`, whether the weights after the update are
+                published (default: outside of value warmup). Versions count publications: without
+                one, the weights change and the version does not.
 
         Returns:
             The metrics of the iteration.
@@ -157,10 +160,11 @@ class MineStudioPPOLearner(PolicyLearner):
             prepared = self._prepare(loaded)
         with collected.timed("train"):
             self._passes.run(prepared, self.learn_from_chunk, collected, iteration=iteration)
-        self._is_published = self._coefficients.publish
+        self._is_published = self._coefficients.publish and timesteps.get(PUBLISHES, True)
         if self._is_published:
             self._weights_seq_no += 1
             self._published_version = self._weights_seq_no
+        if self._coefficients.publish:
             self._adapt_kl_factor()
         self._update_prior(iteration + 1)
         collected.scalars.update(
@@ -293,6 +297,21 @@ class MineStudioPPOLearner(PolicyLearner):
     def prior_weights(self) -> PriorWeights | None:
         """Return the prior's weights for the env runners; None without a prior."""
         return None if self._prior is None else self._prior.weights()
+
+    # ---------------------------------------------------------------- weights for env runners
+
+    def publication(self) -> tuple[int, dict[str, Any]]:
+        """Return the version of the module's weights, and the argument of `EnvRunner.set_state`.
+
+        Raises:
+            NonFiniteWeightsError: If weights are NaN or infinite.
+        """
+        state = self.get_state(components=COMPONENT_RL_MODULE, inference_only=True)
+        version = state[WEIGHTS_SEQ_NO]
+        return version, {
+            COMPONENT_RL_MODULE: state[COMPONENT_RL_MODULE],
+            WEIGHTS_SEQ_NO: version,
+        }
 
     # ---------------------------------------------------------------- checkpoints
 

@@ -18,7 +18,6 @@ import ray
 from ray.exceptions import RayError
 from ray.experimental import get_object_locations
 from ray.rllib.core import COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
-from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 
 from rllib_minestudio.algorithms import reporting
 from rllib_minestudio.algorithms.fragment import RolloutReport
@@ -116,8 +115,13 @@ class Experience(ABC):
     # ---------------------------------------------------------------- weights
 
     @abstractmethod
-    def publish(self, version: int, module_state: Any) -> None:
-        """Pass new weights to the runners, and their version to the buffer."""
+    def publish(self, version: int, state: dict[str, Any] | ray.ObjectRef) -> None:
+        """Pass new weights to the runners, and their version to the buffer.
+
+        Args:
+            version: The weights' version.
+            state: The argument of `EnvRunner.set_state`, or a reference to it.
+        """
 
     @abstractmethod
     def bring_up_to_date(self, runner: Any) -> None:
@@ -194,10 +198,10 @@ class LocalExperience(Experience):
                 payload, key=fragment.key, weights_version=fragment.weights_version_min
             )
 
-    def publish(self, version: int, module_state: Any) -> None:
+    def publish(self, version: int, state: dict[str, Any] | ray.ObjectRef) -> None:
         """Load the weights into the env runner."""
         self.replay_buffer.set_version(version)
-        self._runner.set_state({COMPONENT_RL_MODULE: module_state, WEIGHTS_SEQ_NO: version})
+        self._runner.set_state(ray.get(state) if isinstance(state, ray.ObjectRef) else state)
 
     def bring_up_to_date(self, runner: Any) -> None:
         """Do nothing: the env runner of this process is the one that plays."""
@@ -296,13 +300,13 @@ class RemoteExperience(Experience):
         """Receives finished rollouts and sends new calls, within the given seconds."""
         return self._exchange
 
-    def publish(self, version: int, module_state: Any) -> None:
+    def publish(self, version: int, state: dict[str, Any] | ray.ObjectRef) -> None:
         """Announce the weights, which the runners pull."""
         self._version = version
         self.replay_buffer.set_version(version)
         self._waste.look_at(self.replay_buffer.counts)
         self._lead.follow()
-        self.weights.publish(version, {COMPONENT_RL_MODULE: module_state, WEIGHTS_SEQ_NO: version})
+        self.weights.publish(version, state)
 
     def bring_up_to_date(self, runner: Any) -> None:
         """Load new weights into this process's env runner, which does not play."""

@@ -78,6 +78,7 @@ class Learners:
             max_in_a_row=MAX_FAILED_STARTS - 1,
         )
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="learner")
+        self._copies = ThreadPoolExecutor(1, thread_name_prefix="publications")
         self._state: State | None = None
         self._newer_state: Future[State] | None = None
         self.remember()
@@ -132,8 +133,27 @@ class Learners:
         else:
             self._calls("prefetch", payloads)
 
+    def publication(self) -> tuple[int, State | ray.ObjectRef]:
+        """Return the version of the weights, and the argument of `EnvRunner.set_state`.
+
+        A remote learner puts the latter into the object store of its node and trains on, while env
+        runners fetch it from there, once per node; what is returned is the reference. Another copy
+        is made on this node, meanwhile, for the case that the learner's is lost.
+        """
+        if self.group.is_local:
+            return self.group._learner.publication()
+
+        def publish() -> tuple[int, ray.ObjectRef]:
+            call = self.group._workers[0].publication.options(num_returns=2)
+            version, state = call.remote()
+            return self._all([version])[0], state
+
+        version, state = self._insist(publish)
+        self._copies.submit(ray.wait, [state], timeout=self._timeout_s)
+        return version, state
+
     def weights(self) -> State:
-        """Return the module's state and its version, for env runners."""
+        """Return the module's state and its version, for an evaluation."""
         components = dict(components=COMPONENT_RL_MODULE, inference_only=True)
         if self.group.is_local:
             return self.group._learner.get_state(**components)
@@ -173,7 +193,8 @@ class Learners:
         """Kill remote learners, and end the thread."""
         if self.group.is_remote:
             end_group(self.group)
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._thread, self._copies):
+            threads.shutdown(wait=False, cancel_futures=True)
 
     # ---------------------------------------------------------------- in this process
 

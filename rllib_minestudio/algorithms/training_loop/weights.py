@@ -104,8 +104,13 @@ class WeightsSource:
     def pull(self, after_number: int) -> Publication | None:
         """Return the newest publication known; None if the runner already has it.
 
+        If its data were lost with the learner's node, the runner keeps the weights that it has.
+
         Args:
             after_number: Number of the publication that the runner has; 0 for none.
+
+        Raises:
+            RayError: If its data were lost and the runner has no weights yet.
         """
         newest = self._known
         try:
@@ -117,7 +122,13 @@ class WeightsSource:
             self.reachable = False
         if newest.number <= after_number:
             return None
-        return Publication(newest.number, newest.version, ray.get(newest.reference))
+        try:
+            return Publication(newest.number, newest.version, ray.get(newest.reference))
+        except RayError:
+            if not after_number:
+                raise
+            self.reachable = False
+            return None
 
     def pull_prior(self, after_number: int) -> PriorPublication | None:
         """Return the prior's publication of the last `pull`; None if there is no prior.
@@ -150,14 +161,19 @@ class WeightsPublisher:
         self._prior: tuple[int, ray.ObjectRef | None] = (0, None)
         self._start()
 
-    def publish(self, version: int, state: dict[str, Any]) -> None:
-        """Publish new weights; `state` is the argument of `EnvRunner.set_state`.
+    def publish(self, version: int, state: dict[str, Any] | ray.ObjectRef) -> None:
+        """Publish new weights.
+
+        Args:
+            version: Their version.
+            state: The argument of `EnvRunner.set_state`, or a reference to it.
 
         Raises:
             PartLostError: If the actor fails too often within an hour.
         """
         self._number += 1
-        self._newest = _Announcement(self._number, version, ray.put(state), *self._prior)
+        reference = state if isinstance(state, ray.ObjectRef) else ray.put(state)
+        self._newest = _Announcement(self._number, version, reference, *self._prior)
         while cause := self._announcement_failure():
             what = f"The weights actor {cause}; another takes its place."
             self.failures.note_failure(cause, what)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
+import ray
 import safetensors.numpy
 
 from rllib_minestudio.algorithms.training_loop.fragment_source import LOOK_EVERY, MUCH, Lead, Waste
@@ -37,6 +39,45 @@ def test_without_staleness_runners_and_learner_take_turns(local_ray, make_config
     )
     assert sorted(versions) == [("1-0", 2), ("2-0", 2)]  # the third awaits their next rollout
     algorithm.stop()
+
+
+@pytest.mark.parametrize("remote", [0, 1])
+def test_weights_are_published_at_intervals_and_staleness_counts_these(
+    local_ray, make_config, remote
+):
+    config = make_config(publication_interval=2)
+    config = config.env_runners(num_env_runners=remote)
+    config = config.learners(num_learners=remote, num_cpus_per_learner=1)
+    algorithm = config.build_algo()
+    versions, acting = [], []
+    for _ in range(4):
+        result = algorithm.train()["learners"]["default_policy"]
+        versions.append(result["weights_version"])
+        acting.append(weights_of(algorithm.get_module().get_state()))
+        assert result["staleness_max"] <= 1
+    assert versions == [0, 1, 1, 2]
+    same = [np.array_equal(one, other) for one, other in pairwise(acting)]
+    assert same == [False, True, False]
+    trained = algorithm.learners.publication()[1]
+    trained = ray.get(trained) if remote else trained
+    found = trained["rl_module"]["default_policy"]
+    np.testing.assert_array_equal(weights_of(found), acting[-1])
+    algorithm.stop()
+
+
+def test_weights_are_published_no_sooner_than_the_seconds_say(local_ray, make_config):
+    algorithm = make_config(publication_interval_s=1e6).build_algo()
+    assert not algorithm._is_to_publish()
+    algorithm._published_at -= 1e6
+    assert algorithm._is_to_publish()
+    assert algorithm.train()["learners"]["default_policy"]["weights_version"] == 1
+    assert algorithm.train()["learners"]["default_policy"]["weights_version"] == 1
+    algorithm.stop()
+
+
+def weights_of(module_state):
+    """All weights in one row."""
+    return np.concatenate([np.asarray(part).ravel() for _, part in sorted(module_state.items())])
 
 
 @pytest.mark.slow

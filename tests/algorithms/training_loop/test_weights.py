@@ -8,6 +8,7 @@ import time
 import numpy as np
 import pytest
 import ray
+from ray.exceptions import RayError
 
 from rllib_minestudio.algorithms.training_loop import weights
 from rllib_minestudio.algorithms.training_loop.weights import WeightsPublisher
@@ -81,6 +82,30 @@ def test_the_actor_is_replaced_and_knows_the_newest_weights(local_ray, caplog, s
     assert source.reachable
     assert wait_until(lambda: not is_running(old), seconds=60)
     publisher.stop()
+
+
+def test_a_reference_is_published_as_it_is_and_weights_that_were_lost_leave_a_runner_its_own(
+    publisher,
+):
+    publisher.publish(4, state(4))
+    first = publisher.source().pull(after_number=0)
+    reference = ray.put(state(5))
+    publisher.publish(5, reference)
+    assert publisher._newest.reference == reference
+    source = publisher.source()
+    assert source.pull(first.number).state["rl_module"].tolist() == [5, 5, 5]
+    lost = ray.remote(num_cpus=0)(fail).remote()  # reads as what was lost with its node does
+    publisher.publish(6, lost)
+    source = publisher.source()
+    assert source.pull(first.number) is None and not source.reachable
+    with pytest.raises(RayError):  # it could not play at all
+        source.pull(after_number=0)
+    publisher.publish(7, state(7))
+    assert publisher.source().pull(first.number).version == 7
+
+
+def fail():
+    raise OSError("lost")
 
 
 class Slow(weights.WeightsBoard):
