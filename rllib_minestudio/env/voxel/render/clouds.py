@@ -29,6 +29,7 @@ from rllib_minestudio.env.voxel.render.camera import (
     Camera,
     Floats,
     Ints,
+    either,
     render_kernel,
 )
 from rllib_minestudio.env.voxel.render.hand import PixelRays
@@ -183,7 +184,7 @@ def _enter_layer(camera: Floats, x0: float, z0: float, sy: float, s: Floats, n: 
         s[T_NOW + i] = t
         s[T_END + i] = end if enters else -ONE
         n[CELL_ONE + i] = _index(x, z) if enters else int32(0)
-        entered |= int32(1) if enters else int32(0)
+        entered = either(entered, enters)
     return entered != int32(0)
 
 
@@ -197,7 +198,7 @@ def _meet_first(s: Floats, n: Ints) -> bool:
         end = -ONE if is_met else end
         s[SHADE + i] = shade if is_met else ZERO
         s[T_END + i] = end
-        going |= int32(1) if end > ZERO else int32(0)
+        going = either(going, end > ZERO)
     return going != int32(0)
 
 
@@ -260,7 +261,7 @@ def _meet_sides(s: Floats, n: Ints) -> bool:
         met_one, met_two = (one if box == int32(0) else box), (two if meets_two else box)
         n[BOX + i] = met_one if meets_one else met_two
         s[T_END + i] = end
-        going |= int32(1) if end > ZERO else int32(0)
+        going = either(going, end > ZERO)
     return going != int32(0)
 
 

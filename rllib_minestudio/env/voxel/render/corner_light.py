@@ -40,6 +40,7 @@ from rllib_minestudio.env.voxel.render.camera import (
     Floats,
     Ints,
     Shorts,
+    either,
     render_kernel,
 )
 from rllib_minestudio.env.voxel.render.ray_tiles import (
@@ -133,8 +134,9 @@ def key_faces(shade: Bytes, s: Floats, n: Ints) -> int:
         key = int32(front << int32(3)) | face
         n[FACE_KEY + i] = int32(0) if is_lit else key
         n[KEY + i] = int32(0) if is_lit | is_plain else key
-        found |= int32(0) if is_lit | is_plain else BESIDE
-        found |= int32(0) if is_lit | (n[COLUMN + i] < layer) else SHADED
+        beside = int32(0) if is_lit | is_plain else BESIDE
+        shaded = int32(0) if is_lit | (n[COLUMN + i] < layer) else SHADED
+        found = either(found, either(beside, shaded))
     return found
 
 
@@ -175,7 +177,7 @@ def is_bright(white_sky: int, white_glow: int, light: Bytes, n: Ints) -> bool:
     for i in range(LANES):
         byte = n[LEVEL + i]
         is_white = (int32(byte & _SKY) > sky) | (int32(byte >> int32(4)) > glow)
-        dark |= int32(0) if is_white | (n[FACE_KEY + i] == int32(0)) else int32(1)
+        dark = either(dark, (not is_white) & (n[FACE_KEY + i] != int32(0)))
     if dark == int32(0):
         return True
     for i in range(LANES):
@@ -192,7 +194,7 @@ def list_faces(n: Ints) -> int:
     """
     first, differs, count = n[KEY], int32(0), 0
     for i in range(LANES):
-        differs |= n[KEY + i] ^ first
+        differs = either(differs, n[KEY + i] ^ first)
         n[FACE_OF + i] = int32(0)
     if differs == int32(0):  # as in many tiles near the eye
         n[FACE_KEY] = first
@@ -338,12 +340,12 @@ def add_levels(count: int, light: Bytes, n: Ints) -> tuple[int, bool]:
         is_listed, up = n[FACE_KEY + at] != int32(0), int32(16)
         levels = _levels_word(a, b, c, d) if is_listed else _ALL_FULL
         glow = _levels_word(a >> up, b >> up, c >> up, d >> up) if is_listed else none
-        n[WORD + at] |= levels
+        n[WORD + at] = either(n[WORD + at], levels)
         n[LEVEL + at], n[GLOW + at] = levels, glow
-        glows |= glow
+        glows = either(glows, glow)
     whole = n[LEVEL]
     for f in range(count):
-        differs |= n[LEVEL + uint32(f)] ^ whole
+        differs = either(differs, n[LEVEL + uint32(f)] ^ whole)
     level = (whole >> int32(8)) & _LEVELS
     for bits in _CORNER_BITS:
         differs |= ((whole >> int32(bits)) & _LEVELS) ^ level
@@ -366,16 +368,31 @@ def _between(low: float, high: float, share: float) -> float:
 
 
 @render_kernel
+def _place_on(face: int, x: float, y: float, z: float) -> tuple[float, float]:
+    """Where the point (x, y, z) of a block is on a face, along the face's two axes.
+
+    Callers load all three: a load that depends on the face would keep LLVM from vectorising.
+    """
+    axis = face >> int32(1)
+    return y if axis == int32(0) else x, y if axis == int32(2) else z
+
+
+@render_kernel
+def _bits(word: int, first: int, mask: int) -> float:
+    """Some bits of a word as a number."""
+    return float32(int32((word >> int32(first)) & mask))
+
+
+@render_kernel
 def spread_openness(s: Floats, n: Ints) -> None:
     """Write how open the corners around each hit are, interpolated at the point that it hits."""
     for i in range(LANES):
         n[KEY + i] = n[WORD + uint32(n[FACE_OF + i])]
     for i in range(LANES):
-        axis, word = n[FACE + i] >> int32(1), n[KEY + i]
-        one = s[POINT_Y + i] if axis == int32(0) else s[POINT_X + i]
-        two = s[POINT_Y + i] if axis == int32(2) else s[POINT_Z + i]
-        a, b = float32(word & _CUBES), float32((word >> int32(2)) & _CUBES)
-        c, d = float32((word >> int32(4)) & _CUBES), float32((word >> int32(6)) & _CUBES)
+        word = n[KEY + i]
+        one, two = _place_on(n[FACE + i], s[POINT_X + i], s[POINT_Y + i], s[POINT_Z + i])
+        a, b = _bits(word, 0, _CUBES), _bits(word, 2, _CUBES)
+        c, d = _bits(word, 4, _CUBES), _bits(word, 6, _CUBES)
         cubes = _between(_between(a, b, one), _between(c, d, one), two)
         s[OPENNESS + i] = ONE - PER_CUBE * cubes
 
@@ -383,8 +400,8 @@ def spread_openness(s: Floats, n: Ints) -> None:
 @render_kernel
 def _level_between(word: int, one: float, two: float) -> float:
     """A level of light, interpolated between those of the corners in a word."""
-    a, b = float32((word >> int32(8)) & _LEVELS), float32((word >> int32(14)) & _LEVELS)
-    c, d = float32((word >> int32(20)) & _LEVELS), float32((word >> int32(26)) & _LEVELS)
+    a, b = _bits(word, 8, _LEVELS), _bits(word, 14, _LEVELS)
+    c, d = _bits(word, 20, _LEVELS), _bits(word, 26, _LEVELS)
     return _between(_between(a, b, one), _between(c, d, one), two) * float32(0.25)
 
 
@@ -399,9 +416,7 @@ def spread_light(first: int, step: int, s: Floats, n: Ints) -> None:
         n: Integer scratch; `KEY` holds the word of each hit's face.
     """
     for i in range(LANES):
-        axis = n[FACE + i] >> int32(1)
-        one = s[POINT_Y + i] if axis == int32(0) else s[POINT_X + i]
-        two = s[POINT_Y + i] if axis == int32(2) else s[POINT_Z + i]
+        one, two = _place_on(n[FACE + i], s[POINT_X + i], s[POINT_Y + i], s[POINT_Z + i])
         level = _level_between(n[KEY + i], one, two)
         below = min(int32(level), int32(LEVELS - 2))
         n[LEVEL + i] = below
@@ -432,9 +447,7 @@ def spread_both_lights(sky: int, s: Floats, n: Ints) -> None:
     for i in range(LANES):
         n[_FOUR_1 + i] = n[GLOW + uint32(n[FACE_OF + i])]
     for i in range(LANES):
-        axis = n[FACE + i] >> int32(1)
-        one = s[POINT_Y + i] if axis == int32(0) else s[POINT_X + i]
-        two = s[POINT_Y + i] if axis == int32(2) else s[POINT_Z + i]
+        one, two = _place_on(n[FACE + i], s[POINT_X + i], s[POINT_Y + i], s[POINT_Z + i])
         from_sky = _level_between(n[KEY + i], one, two)
         from_blocks = _level_between(n[_FOUR_1 + i], one, two)
         below = min(int32(from_sky), int32(LEVELS - 2))
@@ -459,7 +472,7 @@ def spread_both_lights(sky: int, s: Floats, n: Ints) -> None:
 @render_kernel
 def _channel(low: int, high: int, bits: int, share: float) -> float:
     """A channel of the light between two words of the light map, 0 to 1."""
-    one, other = float32((low >> bits) & int32(255)), float32((high >> bits) & int32(255))
+    one, other = _bits(low, bits, int32(255)), _bits(high, bits, int32(255))
     return _between(one, other, share) * float32(1 / 255)
 
 

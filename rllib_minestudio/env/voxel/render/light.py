@@ -27,6 +27,7 @@ from rllib_minestudio.env.voxel.render.camera import (
     Ints,
     Shorts,
     Words,
+    either,
     render_kernel,
 )
 from rllib_minestudio.env.voxel.render.corner_light import TOP_LAYER
@@ -88,7 +89,7 @@ def count_hits(s: Floats, n: Ints) -> int:
     """How many rays are hits; nearly half the tiles of a view over plains have none."""
     hits = int32(0)
     for i in range(LANES):
-        hits += int32(1) if is_hit(i, s, n) else int32(0)
+        hits = int32(hits + int32(is_hit(i, s, n)))
     return hits
 
 
@@ -175,7 +176,7 @@ def find_fronts(box: Shorts, s: Floats, n: Ints) -> bool:
         n[FRONT_FIELD + i] = int32(box[uint32(n[FRONT + i])])
     for i in range(LANES):
         n[COLUMN + i] = column_of_block(n[FRONT + i])
-        covered |= int32(1) if _is_covered(i, s, n) else int32(0)
+        covered = either(covered, _is_covered(i, s, n))
     return covered != int32(0)
 
 
@@ -215,6 +216,13 @@ def mip_level(t: float, depth: float) -> tuple[float, int]:
 
 
 @render_kernel
+def face_entry(block: int, face: int) -> int:
+    """Place of a block's face among the entries of all faces; the bit `INSIDE` is ignored."""
+    entry = (uint32(block) << uint32(FACE_BITS)) | (uint32(face) & uint32(INSIDE - 1))
+    return uint32(entry)
+
+
+@render_kernel
 def choose_texels(camera: Floats, blocks: Shorts, faces: Ints, s: Floats, n: Ints) -> int:
     """Find the block and the texel of each hit, and the block's look where it is special, else 0.
 
@@ -224,25 +232,25 @@ def choose_texels(camera: Floats, blocks: Shorts, faces: Ints, s: Floats, n: Int
     mip_depth, near = camera[MIP_DEPTH], float32(FULL_LEAVES) / camera[VIEW]
     found = int32(0)
     for i in range(LANES):
-        n[BLOCK + i] = int32(blocks[uint32(n[BLOCK_INDEX + i])])
+        block = int32(blocks[uint32(n[BLOCK_INDEX + i])])
+        n[BLOCK + i] = block
+        n[TEXEL + i] = faces[face_entry(block, n[FACE + i])]
     for i in range(LANES):
-        face = n[FACE + i] & int32(INSIDE - 1)
-        n[TEXEL + i] = faces[uint32((n[BLOCK + i] << int32(FACE_BITS)) | face)]
-    for i in range(LANES):
-        face, depth = n[FACE + i] & int32(INSIDE - 1), s[DEPTH + i]
-        axis = face >> int32(1)
-        u = s[POINT_Z + i] if axis == int32(0) else s[POINT_X + i]
-        v = s[POINT_Z + i] if axis == int32(1) else ALMOST_ONE - s[POINT_Y + i]
+        face, depth = int32(n[FACE + i] & int32(INSIDE - 1)), s[DEPTH + i]
+        axis = int32(face >> int32(1))
+        x, y, z = s[POINT_X + i], s[POINT_Y + i], s[POINT_Z + i]
+        u = z if axis == int32(0) else x
+        v = z if axis == int32(1) else ALMOST_ONE - y
         size, offset = mip_level(depth, mip_depth)
         row = float32(int32(v * size))
         word, hit = n[TEXEL + i], depth < SKY_DEPTH
-        look = word >> int32(LOOK_SHIFT)
+        look = int32(word >> int32(LOOK_SHIFT))
         is_full = ((look & int32(LEAVES)) != int32(0)) & (depth > near * s[T_MAX + i])
         look = look if hit & ((look & int32(SPECIAL)) != int32(0)) & (not is_full) else int32(0)
-        found |= look
+        found = either(found, look)
         n[LOOK + i] = look
-        texture = word & int32((1 << LOOK_SHIFT) - 1) if hit else int32(0)
-        n[TEXEL + i] = texture + offset + int32(row * size) + int32(u * size)
+        texture = int32(word & int32((1 << LOOK_SHIFT) - 1)) if hit else int32(0)
+        n[TEXEL + i] = int32(texture + offset) + int32(int32(row * size) + int32(u * size))
     return found
 
 

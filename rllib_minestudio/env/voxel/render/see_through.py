@@ -35,6 +35,7 @@ from rllib_minestudio.env.voxel.render.camera import (
     Ints,
     Shorts,
     Words,
+    either,
     render_kernel,
 )
 from rllib_minestudio.env.voxel.render.corner_light import TOP_LAYER
@@ -284,7 +285,7 @@ def _find_surfaces(s: Floats, n: Ints) -> bool:
         is_surface = seeks & is_in_view & (met > s[INSIDE_UNTIL + i])
         n[SURFACE + i] = int32(1) if is_surface else int32(0)
         n[MET + i] = int32(PASSES) if seeks & (not is_in_view) else n[MET + i]
-        entered |= int32(1) if seeks & is_in_view else int32(0)
+        entered = either(entered, seeks & is_in_view)
         s[ENTERED + i] = met
         s[INSIDE_UNTIL + i] = max(s[INSIDE_UNTIL + i], s[BEYOND + i] + _TOUCHING)
     return entered != int32(0)
@@ -356,9 +357,9 @@ def _end_or_go_on(s: Floats, n: Ints) -> tuple[bool, bool]:
         s[T_NOW + i] = met_at if ends else t
         n[SEEN_FACE + i] = side if ends else face
         n[SURFACE + i] = int32(1) if tints else int32(0)
-        tinted |= int32(1) if tints else int32(0)
+        tinted = either(tinted, tints)
         has_more = (met == int32(SEEKS)) & (boxes > int32(1)) & (not ends)
-        seeks |= int32(1) if has_more else int32(0)
+        seeks = either(seeks, has_more)
         met = int32(PASSES) if (met != int32(ENDS)) & (not has_more) else met
         n[MET + i] = int32(ENDS) if ends else met
     return tinted != int32(0), seeks != int32(0)
@@ -402,7 +403,7 @@ def is_tinted(n: Ints) -> bool:
     """Whether texels tint some of a tile's rays."""
     tints = int32(0)
     for i in range(LANES):
-        tints |= n[TINTS + i]
+        tints = either(tints, n[TINTS + i])
     return tints != int32(0)
 
 

@@ -19,6 +19,7 @@ from rllib_minestudio.env.voxel.render.camera import (
     Ints,
     Shorts,
     Words,
+    either,
     render_kernel,
 )
 from rllib_minestudio.env.voxel.render.corner_light import (
@@ -370,7 +371,7 @@ def leap(camera: Floats, ceiling: float, s: Floats, n: Ints) -> bool:
         # The field is undefined above the highest block, and 0 there would mean solid.
         t_next = max(t, t_max if y > highest else t_next)
         s[T_NOW + i] = t_next
-        moved |= int32(1) if t_next > t else int32(0)
+        moved = either(moved, t_next > t)
     return moved != int32(0)
 
 
@@ -381,7 +382,7 @@ def go_on(ceiling: float, s: Floats, n: Ints) -> bool:
     going = int32(0)
     for i in range(LANES):
         in_air = (n[FIELD + i] != int32(0)) | (s[CELL_Y + i] > highest)
-        going |= int32(1) if in_air & (s[T_NOW + i] < s[T_MAX + i]) else int32(0)
+        going = either(going, in_air & (s[T_NOW + i] < s[T_MAX + i]))
     return going != int32(0)
 
 

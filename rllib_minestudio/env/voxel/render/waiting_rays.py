@@ -19,6 +19,7 @@ from rllib_minestudio.env.voxel.render.camera import (
     Bytes,
     Floats,
     Ints,
+    either,
     render_kernel,
 )
 from rllib_minestudio.env.voxel.render.ray_tiles import (
@@ -139,7 +140,7 @@ def _pass(camera: Floats, ceiling: float, s: Floats, n: Ints) -> bool:
         s[T_NOW + i] = t_max if passes else t
         n[PASSED + i] = passed
         n[MET + i] = int32(1 << WAITS_BIT) if waits else int32(0)
-        some_ended |= int32(1) if passes & ends else int32(0)
+        some_ended = either(some_ended, passes & ends)
     return some_ended != int32(0)
 
 
