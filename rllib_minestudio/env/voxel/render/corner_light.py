@@ -41,6 +41,7 @@ from rllib_minestudio.env.voxel.render.camera import (
     Ints,
     Shorts,
     either,
+    inlined_kernel,
     render_kernel,
 )
 from rllib_minestudio.env.voxel.render.ray_tiles import (
@@ -104,7 +105,7 @@ _SKY = np.int32(LEVELS - 1)  # the bits of a cell's byte that hold the level of 
 _ALL_FULL = np.uint32(sum(4 * (LEVELS - 1) << bits for bits in _CORNER_BITS)).view(np.int32)
 
 
-@render_kernel
+@inlined_kernel
 def key_faces(shade: Bytes, s: Floats, n: Ints) -> int:
     """Give each ray a number for the face it hits: `KEY`, or 0 where no cube is at its corners.
 
@@ -157,7 +158,7 @@ def lowest_white(step: int, n: Ints) -> int:
     return level
 
 
-@render_kernel
+@inlined_kernel
 def is_bright(white_sky: int, white_glow: int, light: Bytes, n: Ints) -> bool:
     """Whether all corners of a tile's faces are white, as under the open sky by day.
 
@@ -185,7 +186,7 @@ def is_bright(white_sky: int, white_glow: int, light: Bytes, n: Ints) -> bool:
     return False
 
 
-@render_kernel
+@inlined_kernel
 def list_faces(n: Ints) -> int:
     """List the different faces of a tile, and return the list's length, a multiple of `TILE`.
 
@@ -216,7 +217,7 @@ def list_faces(n: Ints) -> int:
     return (count + TILE - 1) // TILE * TILE
 
 
-@render_kernel
+@inlined_kernel
 def find_neighbours(count: int, n: Ints) -> None:
     """Write the indices of the eight cells around the front cell of each listed face."""
     for f in range(count):
@@ -246,7 +247,7 @@ def _cubes_at(one: int, two: int, diagonal: int) -> int:
     return int32(one + two) + int32(diagonal | int32(one & two))
 
 
-@render_kernel
+@inlined_kernel
 def count_cubes(count: int, blocks: Shorts, looks: Bytes, n: Ints) -> None:
     """Start each listed face's word with the number of cubes at its corners.
 
@@ -295,7 +296,7 @@ def _levels_word(a: int, b: int, c: int, d: int) -> int:
     return int32(low | high)
 
 
-@render_kernel
+@inlined_kernel
 def add_levels(count: int, light: Bytes, n: Ints) -> tuple[int, bool]:
     """Complete each listed face's word with the levels of light at its corners.
 
@@ -383,7 +384,7 @@ def _bits(word: int, first: int, mask: int) -> float:
     return float32(int32((word >> int32(first)) & mask))
 
 
-@render_kernel
+@inlined_kernel
 def spread_openness(s: Floats, n: Ints) -> None:
     """Write how open the corners around each hit are, interpolated at the point that it hits."""
     for i in range(LANES):
@@ -476,14 +477,14 @@ def _channel(low: int, high: int, bits: int, share: float) -> float:
     return _between(one, other, share) * float32(1 / 255)
 
 
-@render_kernel
+@inlined_kernel
 def open_all(s: Floats) -> None:
     """Mark the corners of all faces as open."""
     for i in range(LANES):
         s[OPENNESS + i] = ONE
 
 
-@render_kernel
+@inlined_kernel
 def light_evenly(quarters: int, s: Floats, n: Ints) -> None:
     """Light all faces alike, by a level of the sky's light given in quarters, or `WHITE`."""
     below = min(quarters >> 2, LEVELS - 2)

@@ -28,6 +28,7 @@ from rllib_minestudio.env.voxel.render.camera import (
     Shorts,
     Words,
     either,
+    inlined_kernel,
     render_kernel,
 )
 from rllib_minestudio.env.voxel.render.corner_light import TOP_LAYER
@@ -78,13 +79,13 @@ from rllib_minestudio.env.voxel.world.box_field import column_of_block, neighbou
 ALMOST_ONE = np.float32(0.9999)
 
 
-@render_kernel
+@inlined_kernel
 def is_hit(i: int, s: Floats, n: Ints) -> bool:
     """Whether a ray has ended in a block."""
     return (n[FIELD + i] == int32(0)) & (s[T_NOW + i] < s[T_MAX + i])
 
 
-@render_kernel
+@inlined_kernel
 def count_hits(s: Floats, n: Ints) -> int:
     """How many rays are hits; nearly half the tiles of a view over plains have none."""
     hits = int32(0)
@@ -161,7 +162,7 @@ def _is_covered(i: int, s: Floats, n: Ints) -> bool:
     return is_covered & (not is_highest)
 
 
-@render_kernel
+@inlined_kernel
 def find_fronts(box: Shorts, s: Floats, n: Ints) -> bool:
     """Find the cell in front of each face, where its light comes from, its field and its column.
 
@@ -254,7 +255,7 @@ def choose_texels(camera: Floats, blocks: Shorts, faces: Ints, s: Floats, n: Int
     return found
 
 
-@render_kernel
+@inlined_kernel
 def shade_hits(camera: Floats, atlas: Words, s: Floats, n: Ints) -> None:
     """Combine texel, light and fog of each hit into three integer channels."""
     fog_r, fog_g, fog_b = camera[FOG_RGB], camera[FOG_RGB + 1], camera[FOG_RGB + 2]

@@ -36,6 +36,7 @@ from rllib_minestudio.env.voxel.render.camera import (
     Shorts,
     Words,
     either,
+    inlined_kernel,
     render_kernel,
 )
 from rllib_minestudio.env.voxel.render.corner_light import TOP_LAYER
@@ -165,7 +166,7 @@ def meet_blocks(
         n[MET + i] = int32(PASSES) if n[MET + i] == int32(SEEKS) else n[MET + i]
 
 
-@render_kernel
+@inlined_kernel
 def _list_boxes(blocks: Shorts, column_x: int, column_z: int, s: Floats, n: Ints) -> int:
     """Find where the boxes in each ray's cell begin and end.
 
@@ -218,7 +219,7 @@ def _inside(depth: float) -> int:
     return int32(INSIDE) if depth > _AT_BORDER else int32(0)
 
 
-@render_kernel
+@inlined_kernel
 def _find_next_boxes(listed: int, camera: Floats, s: Floats, n: Ints) -> None:
     """Find the box that each ray enters next.
 
@@ -236,7 +237,7 @@ def _find_next_boxes(listed: int, camera: Floats, s: Floats, n: Ints) -> None:
             _meet_box(first, box, eye_x, eye_y, eye_z, s, n)
 
 
-@render_kernel
+@inlined_kernel
 def _meet_box(
     first: int, box: int, eye_x: float, eye_y: float, eye_z: float, s: Floats, n: Ints
 ) -> None:
@@ -271,7 +272,7 @@ def _meet_box(
         n[SIDE + i] = side if is_next else side_before
 
 
-@render_kernel
+@inlined_kernel
 def _find_surfaces(s: Floats, n: Ints) -> bool:
     """Mark in `SURFACE` the rays to which the box that they enter next shows a surface.
 
@@ -314,7 +315,7 @@ def _is_at_end(index: int, side: int) -> bool:
     return ((side == int32(2)) & (layer == TOP_LAYER)) | ((side == int32(3)) & (layer == int32(0)))
 
 
-@render_kernel
+@inlined_kernel
 def _find_words(atlas: Words, faces: Ints, camera: Floats, s: Floats, n: Ints) -> None:
     """Find the word of the texel that each ray meets: see `light.choose_texels`."""
     mip_depth = camera[MIP_DEPTH]
@@ -338,7 +339,7 @@ def _find_words(atlas: Words, faces: Ints, camera: Floats, s: Floats, n: Ints) -
         n[TEXEL + i] = int32(atlas[uint32(n[TEXEL + i])])
 
 
-@render_kernel
+@inlined_kernel
 def _end_or_go_on(s: Floats, n: Ints) -> tuple[bool, bool]:
     """End the rays on opaque texels.
 
@@ -391,14 +392,14 @@ def _tint(light: Bytes, camera: Floats, s: Floats, n: Ints) -> None:
 # ------------------------------------------------------------------------- what is made of it later
 
 
-@render_kernel
+@inlined_kernel
 def show_faces(n: Ints) -> None:
     """Let rays that have ended on a surface show its face."""
     for i in range(LANES):
         n[FACE + i] = n[FACE + i] if n[SEEN_FACE + i] == int32(NO_FACE) else n[SEEN_FACE + i]
 
 
-@render_kernel
+@inlined_kernel
 def is_tinted(n: Ints) -> bool:
     """Whether texels tint some of a tile's rays."""
     tints = int32(0)
@@ -407,7 +408,7 @@ def is_tinted(n: Ints) -> bool:
     return tints != int32(0)
 
 
-@render_kernel
+@inlined_kernel
 def tint_all(s: Floats, n: Ints) -> None:
     """Tint a tile's colours."""
     for i in range(LANES):

@@ -20,6 +20,7 @@ from rllib_minestudio.env.voxel.render.camera import (
     Shorts,
     Words,
     either,
+    inlined_kernel,
     render_kernel,
 )
 from rllib_minestudio.env.voxel.render.corner_light import (
@@ -99,7 +100,7 @@ from rllib_minestudio.env.voxel.render.waiting_rays import (
 from rllib_minestudio.env.voxel.world.box_field import narrow_block_index
 
 
-@render_kernel
+@inlined_kernel
 def _aim(across: Floats, upward: Floats, tile_x: int, tile_y: int, s: Floats) -> None:
     """Write how far to the right and how far up each ray of a tile passes."""
     for row in range(TILE):
@@ -108,7 +109,7 @@ def _aim(across: Floats, upward: Floats, tile_x: int, tile_y: int, s: Floats) ->
             s[RAY_Y + row * TILE + column] = upward[uint32(tile_y + row)]
 
 
-@render_kernel
+@inlined_kernel
 def _store(
     tile_x: int,
     tile_y: int,
@@ -316,7 +317,7 @@ def start_rays(camera: Floats, ceiling: float, s: Floats) -> None:
         s[ORG_Z + i] = z + (NUDGE if dz > ZERO else -NUDGE)
 
 
-@render_kernel
+@inlined_kernel
 def enter_cells(box: Shorts, column_x: int, column_z: int, s: Floats, n: Ints) -> None:
     """Find each ray's cell and its entry in the box field."""
     shift_x = int32(column_x - CENTRE)
@@ -334,7 +335,7 @@ def enter_cells(box: Shorts, column_x: int, column_z: int, s: Floats, n: Ints) -
         n[FIELD + i] = int32(box[uint32(n[BLOCK_INDEX + i])])
 
 
-@render_kernel
+@inlined_kernel
 def _to_end_of_box(
     field: int, x: float, y: float, z: float, ix: float, iy: float, iz: float
 ) -> float:
@@ -353,7 +354,7 @@ def _to_end_of_box(
     return min(tx, min(ty, tz))
 
 
-@render_kernel
+@inlined_kernel
 def leap(camera: Floats, ceiling: float, s: Floats, n: Ints) -> bool:
     """Move each ray to the end of its empty box, and return whether any moved."""
     to_x = HALF - (camera[EYE_X] + float32(CENTRE))
@@ -375,7 +376,7 @@ def leap(camera: Floats, ceiling: float, s: Floats, n: Ints) -> bool:
     return moved != int32(0)
 
 
-@render_kernel
+@inlined_kernel
 def go_on(ceiling: float, s: Floats, n: Ints) -> bool:
     """Whether any ray is still in the air and short of the end of the view."""
     highest = ceiling - HALF
@@ -400,7 +401,7 @@ def field_around_eye(
     return int32(box[uint32(narrow_block_index(int32(column_x), int32(y), int32(column_z)))])
 
 
-@render_kernel
+@inlined_kernel
 def leap_from_eye(camera: Floats, field: int, s: Floats) -> None:
     """Move all rays, which begin in one cell, to the end of that cell's empty box."""
     x, y, z = HALF - camera[EYE_X], HALF - camera[EYE_Y] % ONE, HALF - camera[EYE_Z]

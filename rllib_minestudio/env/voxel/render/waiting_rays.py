@@ -20,6 +20,7 @@ from rllib_minestudio.env.voxel.render.camera import (
     Floats,
     Ints,
     either,
+    inlined_kernel,
     render_kernel,
 )
 from rllib_minestudio.env.voxel.render.ray_tiles import (
@@ -71,7 +72,7 @@ _RAY_X, _RAY_Y, _T, _CLEAR, _TINT_R, _TINT_G, _TINT_B = (
 _PIXEL, _PASSED, _TINTS = (WAITING_INTS + _QUEUE * row for row in range(_INT_ROWS))
 
 
-@render_kernel
+@inlined_kernel
 def begin_pixels(tile_x: int, tile_y: int, width: int, height: int, s: Floats, n: Ints) -> None:
     """Write where in the frame the rays of a tile are (-1 outside), and that nothing tints them."""
     for row in range(TILE):
@@ -86,7 +87,7 @@ def begin_pixels(tile_x: int, tile_y: int, width: int, height: int, s: Floats, n
         n[TINTS + i], n[PASSED + i] = int32(0), int32(0)
 
 
-@render_kernel
+@inlined_kernel
 def put_aside(count: int, camera: Floats, ceiling: float, s: Floats, n: Ints) -> tuple[int, bool]:
     """Let the rays that pass wait at their next cell, and end those whose view ends before.
 
@@ -112,7 +113,7 @@ def put_aside(count: int, camera: Floats, ceiling: float, s: Floats, n: Ints) ->
     return count + begun, ended
 
 
-@render_kernel
+@inlined_kernel
 def _pass(camera: Floats, ceiling: float, s: Floats, n: Ints) -> bool:
     """Find in `T_KEPT` where rays that pass enter their next cell, and set `MET` if they wait.
 
@@ -154,7 +155,7 @@ def _put(place: int, i: int, s: Floats, n: Ints) -> None:
     n[_TINTS + place] = n[TINTS + i]
 
 
-@render_kernel
+@inlined_kernel
 def take(count: int, s: Floats, n: Ints) -> int:
     """Fill a tile with the rays that have waited longest, and return how many it has.
 
@@ -182,14 +183,14 @@ def take(count: int, s: Floats, n: Ints) -> int:
     return min(count, LANES)
 
 
-@render_kernel
+@inlined_kernel
 def resume(taken: int, s: Floats) -> None:
     """Put a tile's rays where they have waited, and all others at the end of their view."""
     for i in range(LANES):
         s[T_NOW + i] = s[T_KEPT + i] if i < taken else s[T_MAX + i]
 
 
-@render_kernel
+@inlined_kernel
 def store_waiting(taken: int, s: Floats, n: Ints, frame: Bytes, depth: Floats) -> None:
     """Overwrite the pixels of a tile of rays that have waited."""
     for i in range(taken):
