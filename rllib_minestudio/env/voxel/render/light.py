@@ -56,6 +56,7 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     INV_X,
     INV_Y,
     INV_Z,
+    KEY,
     LANES,
     LIGHT_B,
     LIGHT_G,
@@ -166,6 +167,8 @@ def _is_covered(i: int, s: Floats, n: Ints) -> bool:
 def find_fronts(box: Shorts, s: Floats, n: Ints) -> bool:
     """Find the cell in front of each face, where its light comes from, its field and its column.
 
+    Faces lose the bit `INSIDE`: those have their own cell in front.
+
     Returns:
         Whether a face may be covered by another block. The box field, 0 in a block, tells: the ray
         has just read it there.
@@ -177,33 +180,38 @@ def find_fronts(box: Shorts, s: Floats, n: Ints) -> bool:
         n[FRONT_FIELD + i] = int32(box[uint32(n[FRONT + i])])
     for i in range(LANES):
         n[COLUMN + i] = column_of_block(n[FRONT + i])
-        covered = either(covered, _is_covered(i, s, n))
+        covered = either(covered, _is_covered(i, s, n) & (n[FACE + i] < int32(INSIDE)))
+        n[FACE + i] = int32(n[FACE + i] & int32(INSIDE - 1))
     return covered != int32(0)
 
 
 @render_kernel
-def uncover(camera: Floats, blocks: Shorts, box: Shorts, looks: Bytes, s: Floats, n: Ints) -> None:
-    """Replace the faces that opaque cubes cover; faces lose the bit `INSIDE`.
+def uncover(camera: Floats, blocks: Shorts, box: Shorts, looks: Bytes, s: Floats, n: Ints) -> bool:
+    """Replace the faces that opaque cubes cover.
 
     A ray that passes within `NUDGE` of an edge may enter the block behind the edge by a face that
     another block covers. That face would show as a speck, so it is replaced by its neighbour.
+
+    Returns:
+        Whether there were such faces.
     """
+    covered = int32(0)
     for i in range(LANES):
-        n[TEXEL + i] = int32(blocks[uint32(n[FRONT + i])])
+        n[KEY + i] = int32(blocks[uint32(n[FRONT + i])])
     for i in range(LANES):
-        n[TEXEL + i] = int32(looks[uint32(n[TEXEL + i])])
+        n[KEY + i] = int32(looks[uint32(n[KEY + i])])
     for i in range(LANES):
-        is_opaque = (n[TEXEL + i] & int32(SPECIAL)) == int32(0)
-        is_opaque &= _is_covered(i, s, n) & (n[FACE + i] < int32(INSIDE))
-        n[TEXEL + i] = int32(1) if is_opaque else int32(0)
+        is_opaque = (n[KEY + i] & int32(SPECIAL)) == int32(0)
+        is_opaque &= _is_covered(i, s, n)  # a face inside a cell has that special cell in front
+        n[KEY + i] = int32(1) if is_opaque else int32(0)
+        covered = either(covered, is_opaque)
     for i in range(LANES):
-        if n[TEXEL + i] != int32(0):
+        if covered != int32(0) and n[KEY + i] != int32(0):
             n[FACE + i] = _other_face(camera, i, s, n)
             n[FRONT + i] = step_out(n[BLOCK_INDEX + i], n[FACE + i])
             n[FRONT_FIELD + i] = int32(box[uint32(n[FRONT + i])])
             n[COLUMN + i] = column_of_block(n[FRONT + i])
-    for i in range(LANES):
-        n[FACE + i] &= int32(INSIDE - 1)
+    return covered != int32(0)
 
 
 @render_kernel
