@@ -59,7 +59,7 @@ Ints = NDArray[np.int32]
 Words = NDArray[np.uint32]
 
 
-@render_kernel
+@inlined_kernel
 def either(bits: int, more: int) -> int:
     """The bits of both in 32 bits: `|` of numba gives 64, and a loop with those is half as fast."""
     return int32(int32(bits) | int32(more))

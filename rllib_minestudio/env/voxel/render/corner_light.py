@@ -100,6 +100,8 @@ _FOUR_1, _FOUR_2, _FOUR_3, _FOUR_4 = (NEIGHBOUR + row * LANES for row in range(4
 # of block light, the first eight bits are 0.
 _CUBES, _ALL_CUBES, _LEVELS = np.int32(3), np.int32(255), np.int32(63)
 _CORNER_BITS = (8, 14, 20, 26)
+# Bits that `list_faces` uses.
+_AS_LEFT, _AS_ABOVE = np.int32(1), np.int32(2)
 _WHITE_WORD = np.int32(0xFFFFFF)
 _SKY = np.int32(LEVELS - 1)  # the bits of a cell's byte that hold the level of the sky's light
 _ALL_FULL = np.uint32(sum(4 * (LEVELS - 1) << bits for bits in _CORNER_BITS)).view(np.int32)
@@ -193,28 +195,38 @@ def list_faces(n: Ints) -> int:
     Only equal keys next to each other are found, so a face may be listed twice. The last entries
     may be left over from another tile.
     """
-    first, differs, count = n[KEY], int32(0), 0
+    first, differs = n[KEY], int32(0)
     for i in range(LANES):
         differs = either(differs, n[KEY + i] ^ first)
         n[FACE_OF + i] = int32(0)
     if differs == int32(0):  # as in many tiles near the eye
         n[FACE_KEY] = first
         return TILE
-    for row in range(TILE):
-        last, number = int32(-1), int32(0)
-        for column in range(TILE):
-            i = uint32(row * TILE + column)
-            key = n[KEY + i]
-            if key != last:
-                if row > 0 and key == n[KEY + i - uint32(TILE)]:
-                    number = n[FACE_OF + i - uint32(TILE)]
-                else:
-                    number = int32(count)
-                    n[FACE_KEY + uint32(count)] = key
-                    count += 1
-            n[FACE_OF + i] = number
-            last = key
-    return (count + TILE - 1) // TILE * TILE
+    _compare_faces(n)
+    # No branch depends on the faces, as no processor could predict where they end.
+    count, number = uint32(0), int32(0)
+    for i in range(LANES):
+        n[FACE_KEY + count] = n[KEY + i]
+        alike, fresh = n[AROUND + i], int32(count)
+        above = n[FACE_OF + i - TILE] if i >= TILE else fresh
+        other = above if alike & _AS_ABOVE else fresh
+        number = number if alike & _AS_LEFT else other
+        n[FACE_OF + i] = number
+        count = uint32(count + uint32(alike == int32(0)))
+    return (int32(count) + TILE - 1) // TILE * TILE
+
+
+@inlined_kernel
+def _compare_faces(n: Ints) -> None:
+    """Write into `AROUND` which of a tile's faces are the same as on the left, and as above."""
+    n[AROUND] = int32(0)
+    for i in range(1, TILE):
+        n[AROUND + i] = _AS_LEFT if n[KEY + i] == n[KEY + i - 1] else int32(0)
+    for i in range(TILE, LANES):
+        key, left, above = n[KEY + i], n[KEY + i - 1], n[KEY + i - TILE]
+        as_left = (key == left) & (int32(i) & int32(TILE - 1) != int32(0))
+        alike = _AS_ABOVE if key == above else int32(0)
+        n[AROUND + i] = either(alike, _AS_LEFT if as_left else int32(0))
 
 
 @inlined_kernel
@@ -241,7 +253,7 @@ def find_neighbours(count: int, n: Ints) -> None:
         n[NEIGHBOUR + _CORNERS + 3 * LANES + to] = int32(fixed | high_1 | high_2)
 
 
-@render_kernel
+@inlined_kernel
 def _cubes_at(one: int, two: int, diagonal: int) -> int:
     """Number of cubes at a corner, 0 to 3, given whether each cell is one."""
     return int32(one + two) + int32(diagonal | int32(one & two))
@@ -277,7 +289,7 @@ def count_cubes(count: int, blocks: Shorts, looks: Bytes, n: Ints) -> None:
         n[WORD + at] = int32(word) if n[FACE_KEY + at] != int32(0) else int32(0)
 
 
-@render_kernel
+@inlined_kernel
 def _light_of(first: int, light: int) -> int:
     """Levels of a cell at a corner; those of the first cell if it is dark.
 
@@ -288,7 +300,7 @@ def _light_of(first: int, light: int) -> int:
     return int32(int32(seen & _SKY) | int32((seen & ~_SKY) << int32(12)))
 
 
-@render_kernel
+@inlined_kernel
 def _levels_word(a: int, b: int, c: int, d: int) -> int:
     """The bits of a word that hold the levels at four corners, in quarters."""
     low = int32((a & _LEVELS) << int32(8)) | int32((b & _LEVELS) << int32(14))
@@ -357,18 +369,18 @@ def add_levels(count: int, light: Bytes, n: Ints) -> tuple[int, bool]:
     return MIXED if differs else level, glows != int32(0)
 
 
-@render_kernel
+@inlined_kernel
 def _is_even(sky: int) -> bool:
     """Whether a tile's level of the sky's light is the same everywhere, and a whole one."""
     return sky >= 0 and sky & 3 == 0
 
 
-@render_kernel
+@inlined_kernel
 def _between(low: float, high: float, share: float) -> float:
     return low + (high - low) * share
 
 
-@render_kernel
+@inlined_kernel
 def _place_on(face: int, x: float, y: float, z: float) -> tuple[float, float]:
     """Where the point (x, y, z) of a block is on a face, along the face's two axes.
 
@@ -378,7 +390,7 @@ def _place_on(face: int, x: float, y: float, z: float) -> tuple[float, float]:
     return y if axis == int32(0) else x, y if axis == int32(2) else z
 
 
-@render_kernel
+@inlined_kernel
 def _bits(word: int, first: int, mask: int) -> float:
     """Some bits of a word as a number."""
     return float32(int32((word >> int32(first)) & mask))
@@ -398,7 +410,7 @@ def spread_openness(s: Floats, n: Ints) -> None:
         s[OPENNESS + i] = ONE - PER_CUBE * cubes
 
 
-@render_kernel
+@inlined_kernel
 def _level_between(word: int, one: float, two: float) -> float:
     """A level of light, interpolated between those of the corners in a word."""
     a, b = _bits(word, 8, _LEVELS), _bits(word, 14, _LEVELS)
@@ -470,7 +482,7 @@ def spread_both_lights(sky: int, s: Floats, n: Ints) -> None:
             s[to + i] = _between(low, high, s[GLOW_ABOVE + i])
 
 
-@render_kernel
+@inlined_kernel
 def _channel(low: int, high: int, bits: int, share: float) -> float:
     """A channel of the light between two words of the light map, 0 to 1."""
     one, other = _bits(low, bits, int32(255)), _bits(high, bits, int32(255))

@@ -95,7 +95,7 @@ def count_hits(s: Floats, n: Ints) -> int:
     return hits
 
 
-@render_kernel
+@inlined_kernel
 def locate_hits(camera: Floats, s: Floats, n: Ints) -> None:
     """Find the face by which each ray enters its last block, the point on it, depth and fog."""
     x0 = camera[EYE_X] + float32(CENTRE)
@@ -125,7 +125,7 @@ def locate_hits(camera: Floats, s: Floats, n: Ints) -> None:
         s[DEPTH + i] = t if hit else SKY_DEPTH
 
 
-@render_kernel
+@inlined_kernel
 def step_out(index: int, face: int) -> int:
     """Index of the cell in front of a face: of its own cell if it is `INSIDE` that."""
     axis = face >> int32(1)
@@ -154,7 +154,7 @@ def _other_face(camera: Floats, i: int, s: Floats, n: Ints) -> int:
     return int32(best)
 
 
-@render_kernel
+@inlined_kernel
 def _is_covered(i: int, s: Floats, n: Ints) -> bool:
     """Whether a block is in front of the face of a hit; nothing is above the world's highest."""
     face = n[FACE + i]
@@ -185,36 +185,7 @@ def find_fronts(box: Shorts, s: Floats, n: Ints) -> bool:
     return covered != int32(0)
 
 
-@render_kernel
-def uncover(camera: Floats, blocks: Shorts, box: Shorts, looks: Bytes, s: Floats, n: Ints) -> bool:
-    """Replace the faces that opaque cubes cover.
-
-    A ray that passes within `NUDGE` of an edge may enter the block behind the edge by a face that
-    another block covers. That face would show as a speck, so it is replaced by its neighbour.
-
-    Returns:
-        Whether there were such faces.
-    """
-    covered = int32(0)
-    for i in range(LANES):
-        n[KEY + i] = int32(blocks[uint32(n[FRONT + i])])
-    for i in range(LANES):
-        n[KEY + i] = int32(looks[uint32(n[KEY + i])])
-    for i in range(LANES):
-        is_opaque = (n[KEY + i] & int32(SPECIAL)) == int32(0)
-        is_opaque &= _is_covered(i, s, n)  # a face inside a cell has that special cell in front
-        n[KEY + i] = int32(1) if is_opaque else int32(0)
-        covered = either(covered, is_opaque)
-    for i in range(LANES):
-        if covered != int32(0) and n[KEY + i] != int32(0):
-            n[FACE + i] = _other_face(camera, i, s, n)
-            n[FRONT + i] = step_out(n[BLOCK_INDEX + i], n[FACE + i])
-            n[FRONT_FIELD + i] = int32(box[uint32(n[FRONT + i])])
-            n[COLUMN + i] = column_of_block(n[FRONT + i])
-    return covered != int32(0)
-
-
-@render_kernel
+@inlined_kernel
 def mip_level(t: float, depth: float) -> tuple[float, int]:
     """Texels per side of the level to use at depth t, and where it starts in a texture."""
     size, offset = float32(16), int32(0)
@@ -224,14 +195,14 @@ def mip_level(t: float, depth: float) -> tuple[float, int]:
     return (float32(1), int32(340)) if t > depth * float32(8) else (size, offset)
 
 
-@render_kernel
+@inlined_kernel
 def face_entry(block: int, face: int) -> int:
     """Place of a block's face among the entries of all faces; the bit `INSIDE` is ignored."""
     entry = (uint32(block) << uint32(FACE_BITS)) | (uint32(face) & uint32(INSIDE - 1))
     return uint32(entry)
 
 
-@render_kernel
+@inlined_kernel
 def choose_texels(camera: Floats, blocks: Shorts, faces: Ints, s: Floats, n: Ints) -> int:
     """Find the block and the texel of each hit, and the block's look where it is special, else 0.
 
@@ -261,6 +232,36 @@ def choose_texels(camera: Floats, blocks: Shorts, faces: Ints, s: Floats, n: Int
         texture = int32(word & int32((1 << LOOK_SHIFT) - 1)) if hit else int32(0)
         n[TEXEL + i] = int32(texture + offset) + int32(int32(row * size) + int32(u * size))
     return found
+
+
+@render_kernel
+def uncover(
+    camera: Floats, blocks: Shorts, box: Shorts, faces: Ints, looks: Bytes, s: Floats, n: Ints
+) -> None:
+    """Replace the faces that opaque cubes cover, and their texels.
+
+    A ray that passes within `NUDGE` of an edge may enter the block behind the edge by a face that
+    another block covers. That face would show as a speck, so it is replaced by its neighbour.
+    """
+    covered = int32(0)
+    for i in range(LANES):
+        n[KEY + i] = int32(blocks[uint32(n[FRONT + i])])
+    for i in range(LANES):
+        n[KEY + i] = int32(looks[uint32(n[KEY + i])])
+    for i in range(LANES):
+        is_opaque = (n[KEY + i] & int32(SPECIAL)) == int32(0)
+        is_opaque &= _is_covered(i, s, n)  # a face inside a cell has that special cell in front
+        n[KEY + i] = int32(1) if is_opaque else int32(0)
+        covered = either(covered, is_opaque)
+    if covered == int32(0):
+        return
+    for i in range(LANES):
+        if n[KEY + i] != int32(0):
+            n[FACE + i] = _other_face(camera, i, s, n)
+            n[FRONT + i] = step_out(n[BLOCK_INDEX + i], n[FACE + i])
+            n[FRONT_FIELD + i] = int32(box[uint32(n[FRONT + i])])
+            n[COLUMN + i] = column_of_block(n[FRONT + i])
+    choose_texels(camera, blocks, faces, s, n)
 
 
 @inlined_kernel

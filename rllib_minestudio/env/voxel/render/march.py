@@ -73,12 +73,12 @@ MOST_LEAPS = 256
 the longest view, 80 blocks, crosses fewer than 80 * sqrt(3) + 3."""
 
 
-@render_kernel
+@inlined_kernel
 def _away_from_zero(value: float) -> float:
     return SMALLEST_SLOPE if abs(value) < SMALLEST_SLOPE else value
 
 
-@render_kernel
+@inlined_kernel
 def start_rays(camera: Floats, ceiling: float, s: Floats) -> None:
     """Write a tile's directions and origins; rays from outside begin at the ceiling or at y = 0."""
     x = camera[EYE_X] + float32(CENTRE)
@@ -119,7 +119,7 @@ def march(
     """Let all rays of a tile go on from `T_NOW` until they end in a block or with their view."""
     for _ in range(MOST_LEAPS):
         _enter_cells(box, column_x, column_z, s, n)
-        if not _go_on(ceiling, s, n) or not _leap(camera, ceiling, s, n):
+        if not _leap(camera, ceiling, s, n):
             break
 
 
@@ -180,17 +180,6 @@ def _leap(camera: Floats, ceiling: float, s: Floats, n: Ints) -> bool:
         s[T_NOW + i] = t_next
         moved = either(moved, t_next > t)
     return moved != int32(0)
-
-
-@inlined_kernel
-def _go_on(ceiling: float, s: Floats, n: Ints) -> bool:
-    """Whether any ray is still in the air and short of the end of the view."""
-    highest = ceiling - HALF
-    going = int32(0)
-    for i in range(LANES):
-        in_air = (n[FIELD + i] != int32(0)) | (s[CELL_Y + i] > highest)
-        going = either(going, in_air & (s[T_NOW + i] < s[T_MAX + i]))
-    return going != int32(0)
 
 
 @render_kernel

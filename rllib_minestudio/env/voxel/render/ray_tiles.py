@@ -11,7 +11,8 @@ import numpy as np
 from rllib_minestudio.env.voxel.render.camera import Floats, Ints
 from rllib_minestudio.env.voxel.world.box_field import WINDOW
 
-TILE = 8
+TILE_BITS = 3
+TILE = 1 << TILE_BITS
 LANES = TILE * TILE
 (
     DIR_X, DIR_Y, DIR_Z,  # ray direction
@@ -25,12 +26,13 @@ LANES = TILE * TILE
     LIGHT_R, LIGHT_G, LIGHT_B,  # light on what the ray shows
     LEVEL_ABOVE, GLOW_ABOVE,  # how far that is from one level of light to the next
     CLEAR, TINT_R, TINT_G, TINT_B,  # share of what is behind glass, and the glass' own colour
+    FROM_EYE_X, FROM_EYE_Y, FROM_EYE_Z,  # from the eye to the cell's lowest corner
     MET_AT, BEYOND,  # where the ray enters and leaves the box that it meets
     ENTERED, INSIDE_UNTIL,  # where it entered the last one, and will have left all
     T_KEPT,  # where it enters the cell from which it goes on
     HELD_X, HELD_Y, HELD_Z, HELD_T,  # cell and parameter of those that have ended, see `hold`
-) = [LANES * row for row in range(40)]  # fmt: skip
-WAITING = 40 * LANES  # seven values of each ray of two tiles, see `waiting_rays`
+) = [LANES * row for row in range(43)]  # fmt: skip
+WAITING = 43 * LANES  # seven values of each ray of two tiles, see `waiting_rays`
 FLOAT_SCRATCH = WAITING + 7 * 2 * LANES
 (
     BLOCK_INDEX, FIELD,  # block the ray is in, and its entry of the box field

@@ -56,6 +56,9 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     DIR_Z,
     ENTERED,
     FACE,
+    FROM_EYE_X,
+    FROM_EYE_Y,
+    FROM_EYE_Z,
     FRONT,
     GREEN,
     HALF,
@@ -206,7 +209,7 @@ def _find_models(blocks: Shorts, column_x: int, column_z: int, s: Floats, n: Int
             n[MODEL + i] = n[MODEL_IN_CELL + slot]
 
 
-@render_kernel
+@inlined_kernel
 def _slot(index: int) -> int:
     """Where a cell's model may be among those that are known."""
     return int32((index ^ (index >> int32(7)) ^ (index >> int32(15))) & _LAST_SLOT)
@@ -219,7 +222,7 @@ def forget_models(n: Ints) -> None:
         n[MODEL_CELL + slot] = int32(-1)
 
 
-@render_kernel
+@inlined_kernel
 def _inside(depth: float) -> int:
     """The bit `INSIDE` of a face this far from its cell's border."""
     return int32(INSIDE) if depth > _AT_BORDER else int32(0)
@@ -232,15 +235,18 @@ def _find_next_boxes(camera: Floats, s: Floats, n: Ints) -> None:
     `MET_AT` and `BEYOND` get where it enters and leaves the box, `SIDE` by which face, with the bit
     `INSIDE`. Without such a box, `MET_AT` is beyond the end of the view.
     """
-    for i in range(LANES):
-        s[MET_AT + i], s[BEYOND + i] = _NEVER, ZERO
-        n[SIDE + i] = int32(0)
     eye_x, eye_z = camera[EYE_X] + float32(CENTRE), camera[EYE_Z] + float32(CENTRE)
     eye_y = camera[EYE_Y]
+    for i in range(LANES):
+        s[FROM_EYE_X + i] = s[CELL_X + i] - eye_x
+        s[FROM_EYE_Y + i] = s[CELL_Y + i] - eye_y
+        s[FROM_EYE_Z + i] = s[CELL_Z + i] - eye_z
+        s[MET_AT + i], s[BEYOND + i] = _NEVER, ZERO
+        n[SIDE + i] = int32(0)
     model = _next_model(_NO_MODEL, n)
     while model != _LAST_MODEL:
         for box in range(model & _FIRST_BOX, model >> _LAST_BITS):
-            _meet_box(model, box, eye_x, eye_y, eye_z, s, n)
+            _meet_box(model, box, s, n)
         model = _next_model(model, n)
 
 
@@ -255,9 +261,7 @@ def _next_model(model: int, n: Ints) -> int:
 
 
 @inlined_kernel
-def _meet_box(
-    model: int, box: int, eye_x: float, eye_y: float, eye_z: float, s: Floats, n: Ints
-) -> None:
+def _meet_box(model: int, box: int, s: Floats, n: Ints) -> None:
     """Let a box of a model be the next of all rays in cells of that model that it is next for.
 
     Two boxes that a ray enters at once count as one, which it leaves with the second.
@@ -268,7 +272,7 @@ def _meet_box(
     east, up, south = _inside(ONE - x1), int32(2) + _inside(ONE - y1), int32(4) + _inside(ONE - z1)
     for i in range(LANES):
         ix, iy, iz = s[INV_X + i], s[INV_Y + i], s[INV_Z + i]
-        x, y, z = s[CELL_X + i] - eye_x, s[CELL_Y + i] - eye_y, s[CELL_Z + i] - eye_z
+        x, y, z = s[FROM_EYE_X + i], s[FROM_EYE_Y + i], s[FROM_EYE_Z + i]
         met_before, beyond, side_before = s[MET_AT + i], s[BEYOND + i], n[SIDE + i]
         low_x, high_x = (x + x0) * ix, (x + x1) * ix
         low_y, high_y = (y + y0) * iy, (y + y1) * iy
@@ -326,7 +330,7 @@ def _cull(blocks: Shorts, n: Ints) -> None:
         n[SURFACE + i] = int32(0) if is_hidden else surface
 
 
-@render_kernel
+@inlined_kernel
 def _is_at_end(index: int, side: int) -> bool:
     """Whether the world ends at a face, so that nothing is in front of it."""
     layer = index & TOP_LAYER

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numba import float32, int32, uint8, uint32
+from numba import float32, uint8, uint32
 
 from rllib_minestudio.env.voxel.render.camera import (
     LEVELS,
@@ -34,18 +34,14 @@ from rllib_minestudio.env.voxel.render.corner_light import (
     spread_openness,
 )
 from rllib_minestudio.env.voxel.render.light import (
-    choose_texels,
-    count_hits,
     find_fronts,
-    locate_hits,
     shade_hits,
     uncover,
 )
-from rllib_minestudio.env.voxel.render.look_through import look_through
+from rllib_minestudio.env.voxel.render.look import look
 from rllib_minestudio.env.voxel.render.march import (
     field_around_eye,
     leap_from_eye,
-    march,
     start_rays,
 )
 from rllib_minestudio.env.voxel.render.ray_tiles import (
@@ -63,9 +59,7 @@ from rllib_minestudio.env.voxel.render.see_through import (
     is_tinted,
     tint_all,
 )
-from rllib_minestudio.env.voxel.render.sky import show_sky
 from rllib_minestudio.env.voxel.render.waiting_rays import (
-    begin_pixels,
     resume,
     store_waiting,
     take,
@@ -166,31 +160,21 @@ def render_terrain(
         if waiting >= LANES or tile == tiles:
             taken = take(waiting, s, n)
             waiting -= taken
-            start_rays(camera, roof, s)
-            resume(taken, s)
         else:
             tile += 1
             _aim(across, upward, tile_x, tile_y, s)
-            start_rays(camera, roof, s)
-            if around_eye:
-                leap_from_eye(camera, around_eye, s)
-        march(box, camera, roof, column_x, column_z, s, n)
-        hits, special = count_hits(s, n), int32(0)
-        if hits < LANES:
-            show_sky(camera, s, n)
+        start_rays(camera, roof, s)
+        if taken:
+            resume(taken, s)
+        elif around_eye:
+            leap_from_eye(camera, around_eye, s)
+        waiting, hits, has_met = look(
+            tile_x, tile_y, taken > 0, waiting, width, height, blocks, box, light, atlas, faces,
+            camera, roof, column_x, column_z, s, n,
+        )  # fmt: skip
         if hits > 0:
-            locate_hits(camera, s, n)
-            special = choose_texels(camera, blocks, faces, s, n)
-        if special:
-            if taken == 0:
-                begin_pixels(tile_x, tile_y, width, height, s, n)
-            waiting, hits = look_through(
-                special, waiting, blocks, box, light, atlas, faces, camera, roof,
-                column_x, column_z, s, n,
-            )  # fmt: skip
-        if hits > 0:
-            if find_fronts(box, s, n) and uncover(camera, blocks, box, looks, s, n):
-                choose_texels(camera, blocks, faces, s, n)
+            if find_fronts(box, s, n):
+                uncover(camera, blocks, box, faces, looks, s, n)
             found, level, glows = key_faces(shade, s, n), under_sky, False
             if found & SHADED and is_bright(white_sky, white_glow, light, n):
                 found, level = found & BESIDE, WHITE
@@ -212,7 +196,7 @@ def render_terrain(
                 light_evenly(level, s, n)
             is_open, level_before = found == 0, level
             shade_hits(camera, atlas, s, n)
-        if (taken or special) and is_tinted(n):
+        if (taken or has_met) and is_tinted(n):
             tint_all(s, n)
         if taken:
             store_waiting(taken, s, n, frame, depth)

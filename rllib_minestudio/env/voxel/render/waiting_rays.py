@@ -54,6 +54,7 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     T_MAX,
     T_NOW,
     TILE,
+    TILE_BITS,
     TINT_B,
     TINT_G,
     TINT_R,
@@ -82,13 +83,12 @@ _PIXEL, _PASSED, _TINTS = (WAITING_INTS + _QUEUE * row for row in range(_INT_ROW
 @inlined_kernel
 def begin_pixels(tile_x: int, tile_y: int, width: int, height: int, s: Floats, n: Ints) -> None:
     """Write where in the frame the rays of a tile are (-1 outside), and that nothing tints them."""
-    for row in range(TILE):
-        for column in range(TILE):
-            i = row * TILE + column
-            is_inside = (tile_x + column < width) & (tile_y + row < height)
-            place = int32(tile_y + row) * int32(width) + int32(tile_x + column)
-            n[PIXEL + i] = int32(place) if is_inside else int32(-1)
     for i in range(LANES):
+        row = int32(tile_y) + int32(int32(i) >> int32(TILE_BITS))
+        column = int32(tile_x) + int32(int32(i) & int32(TILE - 1))
+        is_inside = (column < int32(width)) & (row < int32(height))
+        place = int32(int32(row) * int32(width)) + int32(column)
+        n[PIXEL + i] = int32(place) if is_inside else int32(-1)
         s[CLEAR + i] = ONE
         s[TINT_R + i], s[TINT_G + i], s[TINT_B + i] = ZERO, ZERO, ZERO
         n[TINTS + i], n[PASSED + i] = int32(0), int32(0)
