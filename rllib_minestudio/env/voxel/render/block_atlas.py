@@ -84,6 +84,10 @@ class BlockAtlas(NamedTuple):
         first = block << FACE_BITS
         return self.faces[first : first + FACES].tolist()
 
+    def has_holes(self) -> NDArray[np.bool_]:
+        """Whether some texels of each texture are not opaque, bool (n,)."""
+        return (self.textures.reshape(-1, TEXTURE_WORDS) >> CLEAR_SHIFT).any(1)
+
 
 def build_block_atlas(textures: Textures, kinds: Iterable[int] = range(len(BLOCKS))) -> BlockAtlas:
     """Build the textures of blocks in all their states, with face shading applied.

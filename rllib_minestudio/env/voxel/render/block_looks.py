@@ -14,6 +14,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from rllib_minestudio.env.voxel.render.texels import TEXTURE_WORDS
 from rllib_minestudio.env.voxel.world.block_shapes import SHAPES, Box, default_shape
 from rllib_minestudio.env.voxel.world.block_states import states_of
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCKS, Block
@@ -26,6 +27,9 @@ LEAVES = 4
 """It is special near the eye only; farther away its holes are filled."""
 CULLED = 8
 """Between two blocks of its kind, no faces are drawn."""
+HOLES_BIT = 5
+HOLES = 1 << HOLES_BIT
+"""Some texels of its faces are not opaque; set by `with_looks`, since pictures may be replaced."""
 FULL_LEAVES = 10.0
 """Distance in blocks from which leaves have no gaps."""
 LOOK_SHIFT = 24
@@ -90,13 +94,19 @@ LOOKS = _find_looks()
 """The bits above for each block, uint8 (65536,); 0 for air and for what is no block."""
 
 
-def with_looks(faces: NDArray[np.int32]) -> NDArray[np.int32]:
+def with_looks(faces: NDArray[np.int32], has_holes: NDArray[np.bool_]) -> NDArray[np.int32]:
     """Add each block's look to the entries of its faces, where it costs no further look-up.
 
     Args:
         faces: `BlockAtlas.faces`, whose textures start below `1 << LOOK_SHIFT`.
+        has_holes: See `BlockAtlas.has_holes`.
     """
-    return faces | np.repeat(LOOKS.astype(np.int32) << LOOK_SHIFT, len(faces) // len(LOOKS))
+    looks = LOOKS.astype(np.int32)
+    looks |= (
+        has_holes[faces // TEXTURE_WORDS].reshape(len(LOOKS), -1).any(1).astype(np.int32)
+        << HOLES_BIT
+    )
+    return faces | np.repeat(looks << LOOK_SHIFT, len(faces) // len(LOOKS))
 
 
 # ------------------------------------------------------------------- fewer boxes that look the same

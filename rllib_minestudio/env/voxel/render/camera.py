@@ -14,6 +14,7 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
+from numba import int32
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.kernels import kernel
@@ -46,6 +47,8 @@ WIDEST = 165.0
 
 # Not bit-identical from one compilation to the next, so never used by the simulation.
 render_kernel = kernel(fastmath=True, allocates=False)
+# For the steps of a loop: inlined, because arrays have seven words each to hand over.
+inlined_kernel = kernel(fastmath=True, allocates=False, inline="always")
 # For those that create arrays, to work in.
 scratch_kernel = kernel(fastmath=True)
 
@@ -54,6 +57,12 @@ Shorts = NDArray[np.uint16]
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int32]
 Words = NDArray[np.uint32]
+
+
+@inlined_kernel
+def either(bits: int, more: int) -> int:
+    """The bits of both in 32 bits: `|` of numba gives 64, and a loop with those is half as fast."""
+    return int32(int32(bits) | int32(more))
 
 
 @render_kernel

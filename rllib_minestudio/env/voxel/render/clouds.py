@@ -29,6 +29,8 @@ from rllib_minestudio.env.voxel.render.camera import (
     Camera,
     Floats,
     Ints,
+    either,
+    inlined_kernel,
     render_kernel,
 )
 from rllib_minestudio.env.voxel.render.hand import PixelRays
@@ -152,7 +154,7 @@ def _index(x: float, z: float) -> int:
     return int32((int32(z) & int32(CELLS - 1)) << int32(8)) | (int32(x) & int32(CELLS - 1))
 
 
-@render_kernel
+@inlined_kernel
 def _enter_layer(camera: Floats, x0: float, z0: float, sy: float, s: Floats, n: Ints) -> bool:
     """Find where and in which cell the rays enter the layer, and return whether any does."""
     y, per = camera[EYE_Y], ONE / float32(CELL)
@@ -183,11 +185,11 @@ def _enter_layer(camera: Floats, x0: float, z0: float, sy: float, s: Floats, n: 
         s[T_NOW + i] = t
         s[T_END + i] = end if enters else -ONE
         n[CELL_ONE + i] = _index(x, z) if enters else int32(0)
-        entered |= int32(1) if enters else int32(0)
+        entered = either(entered, enters)
     return entered != int32(0)
 
 
-@render_kernel
+@inlined_kernel
 def _meet_first(s: Floats, n: Ints) -> bool:
     """Shade the rays that enter the layer through a box, and return whether others go on."""
     going = int32(0)
@@ -197,11 +199,11 @@ def _meet_first(s: Floats, n: Ints) -> bool:
         end = -ONE if is_met else end
         s[SHADE + i] = shade if is_met else ZERO
         s[T_END + i] = end
-        going |= int32(1) if end > ZERO else int32(0)
+        going = either(going, end > ZERO)
     return going != int32(0)
 
 
-@render_kernel
+@inlined_kernel
 def _cross_borders(x0: float, z0: float, s: Floats, n: Ints) -> None:
     """Find the next two borders between cells that each ray crosses in the layer, if any.
 
@@ -241,7 +243,7 @@ def _cross_borders(x0: float, z0: float, s: Floats, n: Ints) -> None:
         s[T_NOW + i] = end if leaves_box else now
 
 
-@render_kernel
+@inlined_kernel
 def _meet_sides(s: Floats, n: Ints) -> bool:
     """Shade the rays that crossed the side of a box, and return whether others go on."""
     going = int32(0)
@@ -260,11 +262,11 @@ def _meet_sides(s: Floats, n: Ints) -> bool:
         met_one, met_two = (one if box == int32(0) else box), (two if meets_two else box)
         n[BOX + i] = met_one if meets_one else met_two
         s[T_END + i] = end
-        going |= int32(1) if end > ZERO else int32(0)
+        going = either(going, end > ZERO)
     return going != int32(0)
 
 
-@render_kernel
+@inlined_kernel
 def _colour_faces(camera: Floats, s: Floats, n: Ints) -> None:
     """Compute what each ray adds to its pixel: its face's colour, in fog as all that is distant."""
     per_view, fog_start, fog_scale = ONE / camera[VIEW], camera[FOG_START], camera[FOG_SCALE]
@@ -287,7 +289,7 @@ def _colour_faces(camera: Floats, s: Floats, n: Ints) -> None:
         n[MEETS + i] = int32(1) if (shade > ZERO) & (s[T_NOW + i] < s[KNOWN + i]) else int32(0)
 
 
-@render_kernel
+@inlined_kernel
 def _meet_faces(
     camera: Floats, x0: float, z0: float, sy: float, cells: Ints, s: Floats, n: Ints
 ) -> bool:
@@ -321,7 +323,7 @@ MISSES, SHORT, LONG = np.int32(0), np.int32(1), np.int32(2)
 """Whether any ray of a group reaches the layer, and whether one passes `REACH` cells or more."""
 
 
-@render_kernel
+@inlined_kernel
 def _enter_from_below(camera: Floats, x0: float, z0: float, sy: float, s: Floats, n: Ints) -> int:
     """Find where the rays that see the sky enter the layer, and how far they pass within it.
 
@@ -358,7 +360,7 @@ def _enter_from_below(camera: Floats, x0: float, z0: float, sy: float, s: Floats
     return passes
 
 
-@render_kernel
+@inlined_kernel
 def _find_boxes(s: Floats, n: Ints) -> None:
     """Write whether each ray meets a box, given those around the cell in which it enters."""
     for i in range(LANES):
@@ -379,11 +381,11 @@ def _find_boxes(s: Floats, n: Ints) -> None:
             left_x, left_z = left_x - (ONE if is_x else ZERO), left_z - (ZERO if is_x else ONE)
             bit = int32(bit + (step_x if is_x else step_z))
             is_drawn = crosses & (min(left_x, left_z) >= ZERO)
-            met |= int32(boxes >> (bit & int32(31))) if is_drawn else int32(0)
-        n[MEETS + i] &= met
+            met = either(met, (boxes >> int32(bit & int32(31))) if is_drawn else int32(0))
+        n[MEETS + i] = int32(n[MEETS + i] & met)
 
 
-@render_kernel
+@inlined_kernel
 def _meet_fog(
     camera: Floats, x0: float, z0: float, sy: float, around: Ints, s: Floats, n: Ints
 ) -> int:
@@ -406,7 +408,7 @@ def _blended(before: int, added: int) -> int:
     return uint8(uint32(uint32(before) * uint32(KEPT) + uint32(added)) >> uint32(WHOLE_BITS))
 
 
-@render_kernel
+@inlined_kernel
 def _blend_faces(lanes: int, start: int, n: Ints, frame: Bytes) -> None:
     """Blend the faces that the first `lanes` rays meet into the pixels from `start` on."""
     for i in range(lanes):
@@ -417,7 +419,7 @@ def _blend_faces(lanes: int, start: int, n: Ints, frame: Bytes) -> None:
                 frame[p] = _blended(frame[p], n[RED + channel * LANES + i])
 
 
-@render_kernel
+@inlined_kernel
 def _blend_fog(camera: Floats, lanes: int, start: int, n: Ints, frame: Bytes) -> None:
     """Do as `_blend_faces` where all faces have the colour of the fog."""
     red = uint32((camera[FOG_RGB] * ALPHA + HALF) * WHOLE)

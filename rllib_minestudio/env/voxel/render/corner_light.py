@@ -40,6 +40,8 @@ from rllib_minestudio.env.voxel.render.camera import (
     Floats,
     Ints,
     Shorts,
+    either,
+    inlined_kernel,
     render_kernel,
 )
 from rllib_minestudio.env.voxel.render.ray_tiles import (
@@ -98,12 +100,14 @@ _FOUR_1, _FOUR_2, _FOUR_3, _FOUR_4 = (NEIGHBOUR + row * LANES for row in range(4
 # of block light, the first eight bits are 0.
 _CUBES, _ALL_CUBES, _LEVELS = np.int32(3), np.int32(255), np.int32(63)
 _CORNER_BITS = (8, 14, 20, 26)
+# Bits that `list_faces` uses.
+_AS_LEFT, _AS_ABOVE = np.int32(1), np.int32(2)
 _WHITE_WORD = np.int32(0xFFFFFF)
 _SKY = np.int32(LEVELS - 1)  # the bits of a cell's byte that hold the level of the sky's light
 _ALL_FULL = np.uint32(sum(4 * (LEVELS - 1) << bits for bits in _CORNER_BITS)).view(np.int32)
 
 
-@render_kernel
+@inlined_kernel
 def key_faces(shade: Bytes, s: Floats, n: Ints) -> int:
     """Give each ray a number for the face it hits: `KEY`, or 0 where no cube is at its corners.
 
@@ -133,8 +137,9 @@ def key_faces(shade: Bytes, s: Floats, n: Ints) -> int:
         key = int32(front << int32(3)) | face
         n[FACE_KEY + i] = int32(0) if is_lit else key
         n[KEY + i] = int32(0) if is_lit | is_plain else key
-        found |= int32(0) if is_lit | is_plain else BESIDE
-        found |= int32(0) if is_lit | (n[COLUMN + i] < layer) else SHADED
+        beside = int32(0) if is_lit | is_plain else BESIDE
+        shaded = int32(0) if is_lit | (n[COLUMN + i] < layer) else SHADED
+        found = either(found, either(beside, shaded))
     return found
 
 
@@ -155,7 +160,7 @@ def lowest_white(step: int, n: Ints) -> int:
     return level
 
 
-@render_kernel
+@inlined_kernel
 def is_bright(white_sky: int, white_glow: int, light: Bytes, n: Ints) -> bool:
     """Whether all corners of a tile's faces are white, as under the open sky by day.
 
@@ -175,7 +180,7 @@ def is_bright(white_sky: int, white_glow: int, light: Bytes, n: Ints) -> bool:
     for i in range(LANES):
         byte = n[LEVEL + i]
         is_white = (int32(byte & _SKY) > sky) | (int32(byte >> int32(4)) > glow)
-        dark |= int32(0) if is_white | (n[FACE_KEY + i] == int32(0)) else int32(1)
+        dark = either(dark, (not is_white) & (n[FACE_KEY + i] != int32(0)))
     if dark == int32(0):
         return True
     for i in range(LANES):
@@ -183,38 +188,48 @@ def is_bright(white_sky: int, white_glow: int, light: Bytes, n: Ints) -> bool:
     return False
 
 
-@render_kernel
+@inlined_kernel
 def list_faces(n: Ints) -> int:
     """List the different faces of a tile, and return the list's length, a multiple of `TILE`.
 
     Only equal keys next to each other are found, so a face may be listed twice. The last entries
     may be left over from another tile.
     """
-    first, differs, count = n[KEY], int32(0), 0
+    first, differs = n[KEY], int32(0)
     for i in range(LANES):
-        differs |= n[KEY + i] ^ first
+        differs = either(differs, n[KEY + i] ^ first)
         n[FACE_OF + i] = int32(0)
     if differs == int32(0):  # as in many tiles near the eye
         n[FACE_KEY] = first
         return TILE
-    for row in range(TILE):
-        last, number = int32(-1), int32(0)
-        for column in range(TILE):
-            i = uint32(row * TILE + column)
-            key = n[KEY + i]
-            if key != last:
-                if row > 0 and key == n[KEY + i - uint32(TILE)]:
-                    number = n[FACE_OF + i - uint32(TILE)]
-                else:
-                    number = int32(count)
-                    n[FACE_KEY + uint32(count)] = key
-                    count += 1
-            n[FACE_OF + i] = number
-            last = key
-    return (count + TILE - 1) // TILE * TILE
+    _compare_faces(n)
+    # No branch depends on the faces, as no processor could predict where they end.
+    count, number = uint32(0), int32(0)
+    for i in range(LANES):
+        n[FACE_KEY + count] = n[KEY + i]
+        alike, fresh = n[AROUND + i], int32(count)
+        above = n[FACE_OF + i - TILE] if i >= TILE else fresh
+        other = above if alike & _AS_ABOVE else fresh
+        number = number if alike & _AS_LEFT else other
+        n[FACE_OF + i] = number
+        count = uint32(count + uint32(alike == int32(0)))
+    return (int32(count) + TILE - 1) // TILE * TILE
 
 
-@render_kernel
+@inlined_kernel
+def _compare_faces(n: Ints) -> None:
+    """Write into `AROUND` which of a tile's faces are the same as on the left, and as above."""
+    n[AROUND] = int32(0)
+    for i in range(1, TILE):
+        n[AROUND + i] = _AS_LEFT if n[KEY + i] == n[KEY + i - 1] else int32(0)
+    for i in range(TILE, LANES):
+        key, left, above = n[KEY + i], n[KEY + i - 1], n[KEY + i - TILE]
+        as_left = (key == left) & (int32(i) & int32(TILE - 1) != int32(0))
+        alike = _AS_ABOVE if key == above else int32(0)
+        n[AROUND + i] = either(alike, _AS_LEFT if as_left else int32(0))
+
+
+@inlined_kernel
 def find_neighbours(count: int, n: Ints) -> None:
     """Write the indices of the eight cells around the front cell of each listed face."""
     for f in range(count):
@@ -238,13 +253,13 @@ def find_neighbours(count: int, n: Ints) -> None:
         n[NEIGHBOUR + _CORNERS + 3 * LANES + to] = int32(fixed | high_1 | high_2)
 
 
-@render_kernel
+@inlined_kernel
 def _cubes_at(one: int, two: int, diagonal: int) -> int:
     """Number of cubes at a corner, 0 to 3, given whether each cell is one."""
     return int32(one + two) + int32(diagonal | int32(one & two))
 
 
-@render_kernel
+@inlined_kernel
 def count_cubes(count: int, blocks: Shorts, looks: Bytes, n: Ints) -> None:
     """Start each listed face's word with the number of cubes at its corners.
 
@@ -274,7 +289,7 @@ def count_cubes(count: int, blocks: Shorts, looks: Bytes, n: Ints) -> None:
         n[WORD + at] = int32(word) if n[FACE_KEY + at] != int32(0) else int32(0)
 
 
-@render_kernel
+@inlined_kernel
 def _light_of(first: int, light: int) -> int:
     """Levels of a cell at a corner; those of the first cell if it is dark.
 
@@ -285,7 +300,7 @@ def _light_of(first: int, light: int) -> int:
     return int32(int32(seen & _SKY) | int32((seen & ~_SKY) << int32(12)))
 
 
-@render_kernel
+@inlined_kernel
 def _levels_word(a: int, b: int, c: int, d: int) -> int:
     """The bits of a word that hold the levels at four corners, in quarters."""
     low = int32((a & _LEVELS) << int32(8)) | int32((b & _LEVELS) << int32(14))
@@ -293,7 +308,7 @@ def _levels_word(a: int, b: int, c: int, d: int) -> int:
     return int32(low | high)
 
 
-@render_kernel
+@inlined_kernel
 def add_levels(count: int, light: Bytes, n: Ints) -> tuple[int, bool]:
     """Complete each listed face's word with the levels of light at its corners.
 
@@ -338,12 +353,12 @@ def add_levels(count: int, light: Bytes, n: Ints) -> tuple[int, bool]:
         is_listed, up = n[FACE_KEY + at] != int32(0), int32(16)
         levels = _levels_word(a, b, c, d) if is_listed else _ALL_FULL
         glow = _levels_word(a >> up, b >> up, c >> up, d >> up) if is_listed else none
-        n[WORD + at] |= levels
+        n[WORD + at] = either(n[WORD + at], levels)
         n[LEVEL + at], n[GLOW + at] = levels, glow
-        glows |= glow
+        glows = either(glows, glow)
     whole = n[LEVEL]
     for f in range(count):
-        differs |= n[LEVEL + uint32(f)] ^ whole
+        differs = either(differs, n[LEVEL + uint32(f)] ^ whole)
     level = (whole >> int32(8)) & _LEVELS
     for bits in _CORNER_BITS:
         differs |= ((whole >> int32(bits)) & _LEVELS) ^ level
@@ -354,37 +369,52 @@ def add_levels(count: int, light: Bytes, n: Ints) -> tuple[int, bool]:
     return MIXED if differs else level, glows != int32(0)
 
 
-@render_kernel
+@inlined_kernel
 def _is_even(sky: int) -> bool:
     """Whether a tile's level of the sky's light is the same everywhere, and a whole one."""
     return sky >= 0 and sky & 3 == 0
 
 
-@render_kernel
+@inlined_kernel
 def _between(low: float, high: float, share: float) -> float:
     return low + (high - low) * share
 
 
-@render_kernel
+@inlined_kernel
+def _place_on(face: int, x: float, y: float, z: float) -> tuple[float, float]:
+    """Where the point (x, y, z) of a block is on a face, along the face's two axes.
+
+    Callers load all three: a load that depends on the face would keep LLVM from vectorising.
+    """
+    axis = face >> int32(1)
+    return y if axis == int32(0) else x, y if axis == int32(2) else z
+
+
+@inlined_kernel
+def _bits(word: int, first: int, mask: int) -> float:
+    """Some bits of a word as a number."""
+    return float32(int32((word >> int32(first)) & mask))
+
+
+@inlined_kernel
 def spread_openness(s: Floats, n: Ints) -> None:
     """Write how open the corners around each hit are, interpolated at the point that it hits."""
     for i in range(LANES):
         n[KEY + i] = n[WORD + uint32(n[FACE_OF + i])]
     for i in range(LANES):
-        axis, word = n[FACE + i] >> int32(1), n[KEY + i]
-        one = s[POINT_Y + i] if axis == int32(0) else s[POINT_X + i]
-        two = s[POINT_Y + i] if axis == int32(2) else s[POINT_Z + i]
-        a, b = float32(word & _CUBES), float32((word >> int32(2)) & _CUBES)
-        c, d = float32((word >> int32(4)) & _CUBES), float32((word >> int32(6)) & _CUBES)
+        word = n[KEY + i]
+        one, two = _place_on(n[FACE + i], s[POINT_X + i], s[POINT_Y + i], s[POINT_Z + i])
+        a, b = _bits(word, 0, _CUBES), _bits(word, 2, _CUBES)
+        c, d = _bits(word, 4, _CUBES), _bits(word, 6, _CUBES)
         cubes = _between(_between(a, b, one), _between(c, d, one), two)
         s[OPENNESS + i] = ONE - PER_CUBE * cubes
 
 
-@render_kernel
+@inlined_kernel
 def _level_between(word: int, one: float, two: float) -> float:
     """A level of light, interpolated between those of the corners in a word."""
-    a, b = float32((word >> int32(8)) & _LEVELS), float32((word >> int32(14)) & _LEVELS)
-    c, d = float32((word >> int32(20)) & _LEVELS), float32((word >> int32(26)) & _LEVELS)
+    a, b = _bits(word, 8, _LEVELS), _bits(word, 14, _LEVELS)
+    c, d = _bits(word, 20, _LEVELS), _bits(word, 26, _LEVELS)
     return _between(_between(a, b, one), _between(c, d, one), two) * float32(0.25)
 
 
@@ -399,9 +429,7 @@ def spread_light(first: int, step: int, s: Floats, n: Ints) -> None:
         n: Integer scratch; `KEY` holds the word of each hit's face.
     """
     for i in range(LANES):
-        axis = n[FACE + i] >> int32(1)
-        one = s[POINT_Y + i] if axis == int32(0) else s[POINT_X + i]
-        two = s[POINT_Y + i] if axis == int32(2) else s[POINT_Z + i]
+        one, two = _place_on(n[FACE + i], s[POINT_X + i], s[POINT_Y + i], s[POINT_Z + i])
         level = _level_between(n[KEY + i], one, two)
         below = min(int32(level), int32(LEVELS - 2))
         n[LEVEL + i] = below
@@ -432,9 +460,7 @@ def spread_both_lights(sky: int, s: Floats, n: Ints) -> None:
     for i in range(LANES):
         n[_FOUR_1 + i] = n[GLOW + uint32(n[FACE_OF + i])]
     for i in range(LANES):
-        axis = n[FACE + i] >> int32(1)
-        one = s[POINT_Y + i] if axis == int32(0) else s[POINT_X + i]
-        two = s[POINT_Y + i] if axis == int32(2) else s[POINT_Z + i]
+        one, two = _place_on(n[FACE + i], s[POINT_X + i], s[POINT_Y + i], s[POINT_Z + i])
         from_sky = _level_between(n[KEY + i], one, two)
         from_blocks = _level_between(n[_FOUR_1 + i], one, two)
         below = min(int32(from_sky), int32(LEVELS - 2))
@@ -456,21 +482,21 @@ def spread_both_lights(sky: int, s: Floats, n: Ints) -> None:
             s[to + i] = _between(low, high, s[GLOW_ABOVE + i])
 
 
-@render_kernel
+@inlined_kernel
 def _channel(low: int, high: int, bits: int, share: float) -> float:
     """A channel of the light between two words of the light map, 0 to 1."""
-    one, other = float32((low >> bits) & int32(255)), float32((high >> bits) & int32(255))
+    one, other = _bits(low, bits, int32(255)), _bits(high, bits, int32(255))
     return _between(one, other, share) * float32(1 / 255)
 
 
-@render_kernel
+@inlined_kernel
 def open_all(s: Floats) -> None:
     """Mark the corners of all faces as open."""
     for i in range(LANES):
         s[OPENNESS + i] = ONE
 
 
-@render_kernel
+@inlined_kernel
 def light_evenly(quarters: int, s: Floats, n: Ints) -> None:
     """Light all faces alike, by a level of the sky's light given in quarters, or `WHITE`."""
     below = min(quarters >> 2, LEVELS - 2)

@@ -27,6 +27,8 @@ from rllib_minestudio.env.voxel.render.camera import (
     Ints,
     Shorts,
     Words,
+    either,
+    inlined_kernel,
     render_kernel,
 )
 from rllib_minestudio.env.voxel.render.corner_light import TOP_LAYER
@@ -54,6 +56,7 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     INV_X,
     INV_Y,
     INV_Z,
+    KEY,
     LANES,
     LIGHT_B,
     LIGHT_G,
@@ -77,22 +80,22 @@ from rllib_minestudio.env.voxel.world.box_field import column_of_block, neighbou
 ALMOST_ONE = np.float32(0.9999)
 
 
-@render_kernel
+@inlined_kernel
 def is_hit(i: int, s: Floats, n: Ints) -> bool:
     """Whether a ray has ended in a block."""
     return (n[FIELD + i] == int32(0)) & (s[T_NOW + i] < s[T_MAX + i])
 
 
-@render_kernel
+@inlined_kernel
 def count_hits(s: Floats, n: Ints) -> int:
     """How many rays are hits; nearly half the tiles of a view over plains have none."""
     hits = int32(0)
     for i in range(LANES):
-        hits += int32(1) if is_hit(i, s, n) else int32(0)
+        hits = int32(hits + int32(is_hit(i, s, n)))
     return hits
 
 
-@render_kernel
+@inlined_kernel
 def locate_hits(camera: Floats, s: Floats, n: Ints) -> None:
     """Find the face by which each ray enters its last block, the point on it, depth and fog."""
     x0 = camera[EYE_X] + float32(CENTRE)
@@ -122,7 +125,7 @@ def locate_hits(camera: Floats, s: Floats, n: Ints) -> None:
         s[DEPTH + i] = t if hit else SKY_DEPTH
 
 
-@render_kernel
+@inlined_kernel
 def step_out(index: int, face: int) -> int:
     """Index of the cell in front of a face: of its own cell if it is `INSIDE` that."""
     axis = face >> int32(1)
@@ -151,7 +154,7 @@ def _other_face(camera: Floats, i: int, s: Floats, n: Ints) -> int:
     return int32(best)
 
 
-@render_kernel
+@inlined_kernel
 def _is_covered(i: int, s: Floats, n: Ints) -> bool:
     """Whether a block is in front of the face of a hit; nothing is above the world's highest."""
     face = n[FACE + i]
@@ -160,9 +163,11 @@ def _is_covered(i: int, s: Floats, n: Ints) -> bool:
     return is_covered & (not is_highest)
 
 
-@render_kernel
+@inlined_kernel
 def find_fronts(box: Shorts, s: Floats, n: Ints) -> bool:
     """Find the cell in front of each face, where its light comes from, its field and its column.
+
+    Faces lose the bit `INSIDE`: those have their own cell in front.
 
     Returns:
         Whether a face may be covered by another block. The box field, 0 in a block, tells: the ray
@@ -175,36 +180,12 @@ def find_fronts(box: Shorts, s: Floats, n: Ints) -> bool:
         n[FRONT_FIELD + i] = int32(box[uint32(n[FRONT + i])])
     for i in range(LANES):
         n[COLUMN + i] = column_of_block(n[FRONT + i])
-        covered |= int32(1) if _is_covered(i, s, n) else int32(0)
+        covered = either(covered, _is_covered(i, s, n) & (n[FACE + i] < int32(INSIDE)))
+        n[FACE + i] = int32(n[FACE + i] & int32(INSIDE - 1))
     return covered != int32(0)
 
 
-@render_kernel
-def uncover(camera: Floats, blocks: Shorts, box: Shorts, looks: Bytes, s: Floats, n: Ints) -> None:
-    """Replace the faces that opaque cubes cover; faces lose the bit `INSIDE`.
-
-    A ray that passes within `NUDGE` of an edge may enter the block behind the edge by a face that
-    another block covers. That face would show as a speck, so it is replaced by its neighbour.
-    """
-    for i in range(LANES):
-        n[TEXEL + i] = int32(blocks[uint32(n[FRONT + i])])
-    for i in range(LANES):
-        n[TEXEL + i] = int32(looks[uint32(n[TEXEL + i])])
-    for i in range(LANES):
-        is_opaque = (n[TEXEL + i] & int32(SPECIAL)) == int32(0)
-        is_opaque &= _is_covered(i, s, n) & (n[FACE + i] < int32(INSIDE))
-        n[TEXEL + i] = int32(1) if is_opaque else int32(0)
-    for i in range(LANES):
-        if n[TEXEL + i] != int32(0):
-            n[FACE + i] = _other_face(camera, i, s, n)
-            n[FRONT + i] = step_out(n[BLOCK_INDEX + i], n[FACE + i])
-            n[FRONT_FIELD + i] = int32(box[uint32(n[FRONT + i])])
-            n[COLUMN + i] = column_of_block(n[FRONT + i])
-    for i in range(LANES):
-        n[FACE + i] &= int32(INSIDE - 1)
-
-
-@render_kernel
+@inlined_kernel
 def mip_level(t: float, depth: float) -> tuple[float, int]:
     """Texels per side of the level to use at depth t, and where it starts in a texture."""
     size, offset = float32(16), int32(0)
@@ -214,7 +195,14 @@ def mip_level(t: float, depth: float) -> tuple[float, int]:
     return (float32(1), int32(340)) if t > depth * float32(8) else (size, offset)
 
 
-@render_kernel
+@inlined_kernel
+def face_entry(block: int, face: int) -> int:
+    """Place of a block's face among the entries of all faces; the bit `INSIDE` is ignored."""
+    entry = (uint32(block) << uint32(FACE_BITS)) | (uint32(face) & uint32(INSIDE - 1))
+    return uint32(entry)
+
+
+@inlined_kernel
 def choose_texels(camera: Floats, blocks: Shorts, faces: Ints, s: Floats, n: Ints) -> int:
     """Find the block and the texel of each hit, and the block's look where it is special, else 0.
 
@@ -224,29 +212,59 @@ def choose_texels(camera: Floats, blocks: Shorts, faces: Ints, s: Floats, n: Int
     mip_depth, near = camera[MIP_DEPTH], float32(FULL_LEAVES) / camera[VIEW]
     found = int32(0)
     for i in range(LANES):
-        n[BLOCK + i] = int32(blocks[uint32(n[BLOCK_INDEX + i])])
+        block = int32(blocks[uint32(n[BLOCK_INDEX + i])])
+        n[BLOCK + i] = block
+        n[TEXEL + i] = faces[face_entry(block, n[FACE + i])]
     for i in range(LANES):
-        face = n[FACE + i] & int32(INSIDE - 1)
-        n[TEXEL + i] = faces[uint32((n[BLOCK + i] << int32(FACE_BITS)) | face)]
-    for i in range(LANES):
-        face, depth = n[FACE + i] & int32(INSIDE - 1), s[DEPTH + i]
-        axis = face >> int32(1)
-        u = s[POINT_Z + i] if axis == int32(0) else s[POINT_X + i]
-        v = s[POINT_Z + i] if axis == int32(1) else ALMOST_ONE - s[POINT_Y + i]
+        face, depth = int32(n[FACE + i] & int32(INSIDE - 1)), s[DEPTH + i]
+        axis = int32(face >> int32(1))
+        x, y, z = s[POINT_X + i], s[POINT_Y + i], s[POINT_Z + i]
+        u = z if axis == int32(0) else x
+        v = z if axis == int32(1) else ALMOST_ONE - y
         size, offset = mip_level(depth, mip_depth)
         row = float32(int32(v * size))
         word, hit = n[TEXEL + i], depth < SKY_DEPTH
-        look = word >> int32(LOOK_SHIFT)
+        look = int32(word >> int32(LOOK_SHIFT))
         is_full = ((look & int32(LEAVES)) != int32(0)) & (depth > near * s[T_MAX + i])
         look = look if hit & ((look & int32(SPECIAL)) != int32(0)) & (not is_full) else int32(0)
-        found |= look
+        found = either(found, look)
         n[LOOK + i] = look
-        texture = word & int32((1 << LOOK_SHIFT) - 1) if hit else int32(0)
-        n[TEXEL + i] = texture + offset + int32(row * size) + int32(u * size)
+        texture = int32(word & int32((1 << LOOK_SHIFT) - 1)) if hit else int32(0)
+        n[TEXEL + i] = int32(texture + offset) + int32(int32(row * size) + int32(u * size))
     return found
 
 
 @render_kernel
+def uncover(
+    camera: Floats, blocks: Shorts, box: Shorts, faces: Ints, looks: Bytes, s: Floats, n: Ints
+) -> None:
+    """Replace the faces that opaque cubes cover, and their texels.
+
+    A ray that passes within `NUDGE` of an edge may enter the block behind the edge by a face that
+    another block covers. That face would show as a speck, so it is replaced by its neighbour.
+    """
+    covered = int32(0)
+    for i in range(LANES):
+        n[KEY + i] = int32(blocks[uint32(n[FRONT + i])])
+    for i in range(LANES):
+        n[KEY + i] = int32(looks[uint32(n[KEY + i])])
+    for i in range(LANES):
+        is_opaque = (n[KEY + i] & int32(SPECIAL)) == int32(0)
+        is_opaque &= _is_covered(i, s, n)  # a face inside a cell has that special cell in front
+        n[KEY + i] = int32(1) if is_opaque else int32(0)
+        covered = either(covered, is_opaque)
+    if covered == int32(0):
+        return
+    for i in range(LANES):
+        if n[KEY + i] != int32(0):
+            n[FACE + i] = _other_face(camera, i, s, n)
+            n[FRONT + i] = step_out(n[BLOCK_INDEX + i], n[FACE + i])
+            n[FRONT_FIELD + i] = int32(box[uint32(n[FRONT + i])])
+            n[COLUMN + i] = column_of_block(n[FRONT + i])
+    choose_texels(camera, blocks, faces, s, n)
+
+
+@inlined_kernel
 def shade_hits(camera: Floats, atlas: Words, s: Floats, n: Ints) -> None:
     """Combine texel, light and fog of each hit into three integer channels."""
     fog_r, fog_g, fog_b = camera[FOG_RGB], camera[FOG_RGB + 1], camera[FOG_RGB + 2]

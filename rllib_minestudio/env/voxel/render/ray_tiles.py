@@ -11,7 +11,8 @@ import numpy as np
 from rllib_minestudio.env.voxel.render.camera import Floats, Ints
 from rllib_minestudio.env.voxel.world.box_field import WINDOW
 
-TILE = 8
+TILE_BITS = 3
+TILE = 1 << TILE_BITS
 LANES = TILE * TILE
 (
     DIR_X, DIR_Y, DIR_Z,  # ray direction
@@ -25,11 +26,13 @@ LANES = TILE * TILE
     LIGHT_R, LIGHT_G, LIGHT_B,  # light on what the ray shows
     LEVEL_ABOVE, GLOW_ABOVE,  # how far that is from one level of light to the next
     CLEAR, TINT_R, TINT_G, TINT_B,  # share of what is behind glass, and the glass' own colour
+    FROM_EYE_X, FROM_EYE_Y, FROM_EYE_Z,  # from the eye to the cell's lowest corner
     MET_AT, BEYOND,  # where the ray enters and leaves the box that it meets
     ENTERED, INSIDE_UNTIL,  # where it entered the last one, and will have left all
-    T_KEPT,  # where it enters the cell from which it goes on, if it waits
-) = [LANES * row for row in range(36)]  # fmt: skip
-WAITING = 36 * LANES  # seven values of each ray of two tiles, see `waiting_rays`
+    T_KEPT,  # where it enters the cell from which it goes on
+    HELD_X, HELD_Y, HELD_Z, HELD_T,  # cell and parameter of those that have ended, see `hold`
+) = [LANES * row for row in range(43)]  # fmt: skip
+WAITING = 43 * LANES  # seven values of each ray of two tiles, see `waiting_rays`
 FLOAT_SCRATCH = WAITING + 7 * 2 * LANES
 (
     BLOCK_INDEX, FIELD,  # block the ray is in, and its entry of the box field
@@ -40,21 +43,21 @@ FLOAT_SCRATCH = WAITING + 7 * 2 * LANES
     FACE_KEY, WORD, LEVEL, GLOW,  # of each face in that list, see `corner_light`
     BLOCK, LOOK,  # block that the ray has ended in, and its special look; see `see_through`
     MET, SEEN_FACE,  # what becomes of the ray in a special cell, and the face on which it ends
-    FIRST_BOX, LAST_BOX,  # the boxes in its cell
-    LISTED_FIRST, LISTED_LAST,  # the same of the tile's different shapes
+    MODEL, MODEL_KNOWN,  # the boxes in its cell, see `see_through`
     SIDE, SURFACE,  # face of the box that the ray meets, and whether it is seen
     TINTS, PASSED,  # number of texels and of special cells that the ray has passed
     PIXEL,  # where in the frame it is
     WAITS,  # the tile's rays that begin to wait
-) = [LANES * row for row in range(30)]  # fmt: skip
+    HELD_INDEX,  # cell of those that have ended
+) = [LANES * row for row in range(29)]  # fmt: skip
 # Of each face in the list, the eight cells around the one in front of it.
-NEIGHBOUR, AROUND = 30 * LANES, 38 * LANES
-WAITING_INTS = 46 * LANES  # three values of each ray of two tiles, see `waiting_rays`
-# Shapes of cells that rays have met in this frame, each in the one slot in which it may be.
-SHAPES_KNOWN = 512
-SHAPE_CELL = WAITING_INTS + 3 * 2 * LANES
-SHAPE = SHAPE_CELL + SHAPES_KNOWN
-LIGHT_MAP = SHAPE + SHAPES_KNOWN  # colour of each byte of light, kept from frame to frame
+NEIGHBOUR, AROUND = 29 * LANES, 37 * LANES
+WAITING_INTS = 45 * LANES  # three values of each ray of two tiles, see `waiting_rays`
+# Models of cells that rays have met in this frame, each in the one slot in which it may be.
+MODELS_KNOWN = 512
+MODEL_CELL = WAITING_INTS + 3 * 2 * LANES
+MODEL_IN_CELL = MODEL_CELL + MODELS_KNOWN
+LIGHT_MAP = MODEL_IN_CELL + MODELS_KNOWN  # colour of each byte of light, kept from frame to frame
 INT_SCRATCH = LIGHT_MAP + 256
 
 SKY_DEPTH = np.float32(1e9)

@@ -85,7 +85,8 @@ def _block_atlas(pack: str | None) -> BlockAtlas:
 
 @lru_cache(maxsize=4)
 def _faces_with_looks(pack: str | None) -> Ints:
-    return with_looks(_block_atlas(pack).faces)
+    atlas = _block_atlas(pack)
+    return with_looks(atlas.faces, atlas.has_holes())
 
 
 @lru_cache(maxsize=4)

@@ -21,7 +21,7 @@ import numpy as np
 from numba import float32, int32, uint32
 
 from rllib_minestudio.env.voxel.render.block_atlas import CLEAR_SHIFT, FACE_BITS, HOLE
-from rllib_minestudio.env.voxel.render.block_looks import BOXES, CULLED, LOOK_SHIFT, joined
+from rllib_minestudio.env.voxel.render.block_looks import BOXES, CULLED, HOLES, LOOK_SHIFT, joined
 from rllib_minestudio.env.voxel.render.camera import (
     EYE_X,
     EYE_Y,
@@ -35,6 +35,8 @@ from rllib_minestudio.env.voxel.render.camera import (
     Ints,
     Shorts,
     Words,
+    either,
+    inlined_kernel,
     render_kernel,
 )
 from rllib_minestudio.env.voxel.render.corner_light import TOP_LAYER
@@ -54,7 +56,9 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     DIR_Z,
     ENTERED,
     FACE,
-    FIRST_BOX,
+    FROM_EYE_X,
+    FROM_EYE_Y,
+    FROM_EYE_Z,
     FRONT,
     GREEN,
     HALF,
@@ -64,19 +68,18 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     INV_Y,
     INV_Z,
     LANES,
-    LAST_BOX,
     LIGHT_MAP,
-    LISTED_FIRST,
-    LISTED_LAST,
     LOOK,
     MET,
     MET_AT,
+    MODEL,
+    MODEL_CELL,
+    MODEL_IN_CELL,
+    MODEL_KNOWN,
+    MODELS_KNOWN,
     ONE,
     RED,
     SEEN_FACE,
-    SHAPE,
-    SHAPE_CELL,
-    SHAPES_KNOWN,
     SIDE,
     SURFACE,
     T_MAX,
@@ -107,15 +110,27 @@ _TOUCHING = np.float32(1e-4)
 _AT_BORDER = np.float32(1e-3)
 """Faces this near to their cell's border are on it."""
 
-# The boxes of all shapes, first that of a cube, then those of `block_shapes`; and where they begin.
-_CUBE = 0
-_MODELS: list[list[Box]] = [[(0, 0, 0, 1, 1, 1)], *(joined(shape.model) for shape in SHAPES)]
-_FIRST_BOX = np.cumsum([0] + [len(model) for model in _MODELS], dtype=np.int32)
-_BOXES = np.array([box for model in _MODELS for box in model], np.float32)
-_LAST_SLOT = np.int32(SHAPES_KNOWN - 1)
+# The boxes of all shapes, first that of a cube, then those of `block_shapes`.
+_SHAPES: list[list[Box]] = [[(0, 0, 0, 1, 1, 1)], *(joined(shape.model) for shape in SHAPES)]
+_BOXES = np.array([box for boxes in _SHAPES for box in boxes], np.float32)
+# A cell's *model*: its first box, and that after its last shifted by this; 0 if it has none.
+_LAST_BITS = 16
+_FIRST_BOX = np.int32((1 << _LAST_BITS) - 1)
+_ENDS = np.cumsum([len(boxes) for boxes in _SHAPES], dtype=np.int32)
+_MODELS = np.array(
+    [
+        (end << _LAST_BITS) + end - len(boxes) if boxes else 0
+        for end, boxes in zip(_ENDS, _SHAPES, strict=True)
+    ],
+    np.int32,
+)
+_CUBE, _NO_MODEL = _MODELS[0], np.int32(0)
+_LAST_MODEL = np.int32(2**31 - 1)
+"""More than all models."""
+_LAST_SLOT = np.int32(MODELS_KNOWN - 1)
 
 
-@render_kernel
+@inlined_kernel
 def meet_blocks(
     found: int, blocks: Shorts, light: Bytes, atlas: Words, faces: Ints, camera: Floats,
     column_x: int, column_z: int, s: Floats, n: Ints,
@@ -123,8 +138,7 @@ def meet_blocks(
     """Find what the rays meet that have ended in special cells.
 
     Afterwards `MET` says what becomes of each: `PASSES`, or `ENDS` for all others. `SEEN_FACE`
-    holds the faces on which rays have ended, with the bit `INSIDE` if they are not on their cell's
-    border, and else -1.
+    gets the faces on which rays end, with the bit `INSIDE` if they are not on their cell's border.
 
     Args:
         found: What `light.choose_texels` has found.
@@ -139,22 +153,22 @@ def meet_blocks(
         n: Integer scratch, as `light.choose_texels` leaves it.
     """
     for i in range(LANES):
-        n[SEEN_FACE + i] = int32(NO_FACE)
-        n[MET + i] = int32(SEEKS) if n[LOOK + i] != int32(0) else int32(ENDS)
-        n[FIRST_BOX + i], n[LAST_BOX + i] = int32(_CUBE), int32(_CUBE + 1)
+        is_special = n[LOOK + i] != int32(0)
+        n[MET + i] = int32(SEEKS) if is_special else int32(ENDS)
+        n[MODEL + i] = _CUBE if is_special else _NO_MODEL
         # The boxes that the eye is in count as entered at 0, where the ray has been inside before.
         s[ENTERED + i], s[INSIDE_UNTIL + i] = -ONE, ZERO
-    n[LISTED_FIRST], n[LISTED_LAST] = int32(_CUBE), int32(_CUBE + 1)
-    listed = int32(1)
+        n[TEXEL + i] = int32(0)  # whatever opaque texel it meets
     if found & int32(BOXES):
-        listed = _list_boxes(blocks, column_x, column_z, s, n)
+        _find_models(blocks, column_x, column_z, s, n)
     for _ in range(MOST_SURFACES):
-        _find_next_boxes(listed, camera, s, n)
+        _find_next_boxes(camera, s, n)
         if not _find_surfaces(s, n):
             break
         if found & int32(CULLED):
             _cull(blocks, n)
-        _find_words(atlas, faces, camera, s, n)
+        if found & int32(HOLES):
+            _find_words(atlas, faces, camera, s, n)
         tinted, seeks = _end_or_go_on(s, n)
         if tinted:
             _tint(light, camera, s, n)
@@ -164,82 +178,91 @@ def meet_blocks(
         n[MET + i] = int32(PASSES) if n[MET + i] == int32(SEEKS) else n[MET + i]
 
 
-@render_kernel
-def _list_boxes(blocks: Shorts, column_x: int, column_z: int, s: Floats, n: Ints) -> int:
-    """Find where the boxes in each ray's cell begin and end.
-
-    Returns:
-        The length of the list of the tile's shapes, of which there are few: `LISTED_FIRST` and
-        `LISTED_LAST` hold where the boxes of each begin and end.
-    """
-    shift_x, shift_z = column_x - CENTRE, column_z - CENTRE
-    listed, before = int32(1), int32(-1)
-    first, last = int32(_CUBE), int32(_CUBE + 1)
+@inlined_kernel
+def _find_models(blocks: Shorts, column_x: int, column_z: int, s: Floats, n: Ints) -> None:
+    """Find the models of the cells that hold blocks made of boxes."""
     for i in range(LANES):
-        if not n[LOOK + i] & int32(BOXES):
-            continue
-        index = n[BLOCK_INDEX + i]
-        if index != before:
-            before, known = index, first
-            slot = uint32((index ^ (index >> int32(7)) ^ (index >> int32(15))) & _LAST_SLOT)
-            if n[SHAPE_CELL + slot] != index:
+        n[FRONT + i] = _slot(n[BLOCK_INDEX + i])
+    for i in range(LANES):
+        slot = uint32(n[FRONT + i])
+        n[SIDE + i] = n[MODEL_CELL + slot]
+        n[MODEL_KNOWN + i] = n[MODEL_IN_CELL + slot]
+    unknown = int32(0)
+    for i in range(LANES):
+        has_boxes = (n[LOOK + i] & int32(BOXES)) != int32(0)
+        is_unknown = has_boxes & (n[SIDE + i] != n[BLOCK_INDEX + i])
+        n[SIDE + i] = int32(1) if is_unknown else int32(0)
+        unknown = either(unknown, is_unknown)
+        known, model = n[MODEL_KNOWN + i], n[MODEL + i]
+        n[MODEL + i] = known if has_boxes else model
+    if unknown == int32(0):
+        return
+    shift_x, shift_z = column_x - CENTRE, column_z - CENTRE
+    for i in range(LANES):
+        if n[SIDE + i] != int32(0):
+            slot, index = uint32(n[FRONT + i]), n[BLOCK_INDEX + i]
+            if n[MODEL_CELL + slot] != index:
                 x, z = int32(s[CELL_X + i]) + shift_x, int32(s[CELL_Z + i]) + shift_z
-                n[SHAPE_CELL + slot] = index
-                n[SHAPE + slot] = int32(shape_at(blocks, x, int32(s[CELL_Y + i]), z))
-            shape = n[SHAPE + slot] + int32(1)
-            first, last = _FIRST_BOX[shape], _FIRST_BOX[shape + 1]
-            if first != known:
-                listed = _list(listed, first, last, n)
-        n[FIRST_BOX + i], n[LAST_BOX + i] = first, last
-    return listed
+                shape = shape_at(blocks, x, int32(s[CELL_Y + i]), z)
+                n[MODEL_CELL + slot] = index
+                n[MODEL_IN_CELL + slot] = _MODELS[shape + 1]
+            n[MODEL + i] = n[MODEL_IN_CELL + slot]
+
+
+@inlined_kernel
+def _slot(index: int) -> int:
+    """Where a cell's model may be among those that are known."""
+    return int32((index ^ (index >> int32(7)) ^ (index >> int32(15))) & _LAST_SLOT)
 
 
 @render_kernel
-def _list(listed: int, first: int, last: int, n: Ints) -> int:
-    """Add a shape to the list of a tile's shapes if it is not there; return the list's length."""
-    for number in range(listed):
-        if n[LISTED_FIRST + number] == first:
-            return listed
-    n[LISTED_FIRST + listed], n[LISTED_LAST + listed] = first, last
-    return listed + int32(1)
+def forget_models(n: Ints) -> None:
+    """Forget the models of all cells, which may have changed since the last frame."""
+    for slot in range(MODELS_KNOWN):
+        n[MODEL_CELL + slot] = int32(-1)
 
 
-@render_kernel
-def forget_shapes(n: Ints) -> None:
-    """Forget the shapes of all cells, which may have changed since the last frame."""
-    for slot in range(SHAPES_KNOWN):
-        n[SHAPE_CELL + slot] = int32(-1)
-
-
-@render_kernel
+@inlined_kernel
 def _inside(depth: float) -> int:
     """The bit `INSIDE` of a face this far from its cell's border."""
     return int32(INSIDE) if depth > _AT_BORDER else int32(0)
 
 
-@render_kernel
-def _find_next_boxes(listed: int, camera: Floats, s: Floats, n: Ints) -> None:
+@inlined_kernel
+def _find_next_boxes(camera: Floats, s: Floats, n: Ints) -> None:
     """Find the box that each ray enters next.
 
     `MET_AT` and `BEYOND` get where it enters and leaves the box, `SIDE` by which face, with the bit
     `INSIDE`. Without such a box, `MET_AT` is beyond the end of the view.
     """
-    for i in range(LANES):
-        s[MET_AT + i], s[BEYOND + i] = _NEVER, ZERO
-        n[SIDE + i] = int32(0)
     eye_x, eye_z = camera[EYE_X] + float32(CENTRE), camera[EYE_Z] + float32(CENTRE)
     eye_y = camera[EYE_Y]
-    for number in range(listed):
-        first, last = n[LISTED_FIRST + uint32(number)], n[LISTED_LAST + uint32(number)]
-        for box in range(first, last):
-            _meet_box(first, box, eye_x, eye_y, eye_z, s, n)
+    for i in range(LANES):
+        s[FROM_EYE_X + i] = s[CELL_X + i] - eye_x
+        s[FROM_EYE_Y + i] = s[CELL_Y + i] - eye_y
+        s[FROM_EYE_Z + i] = s[CELL_Z + i] - eye_z
+        s[MET_AT + i], s[BEYOND + i] = _NEVER, ZERO
+        n[SIDE + i] = int32(0)
+    model = _next_model(_NO_MODEL, n)
+    while model != _LAST_MODEL:
+        for box in range(model & _FIRST_BOX, model >> _LAST_BITS):
+            _meet_box(model, box, s, n)
+        model = _next_model(model, n)
 
 
-@render_kernel
-def _meet_box(
-    first: int, box: int, eye_x: float, eye_y: float, eye_z: float, s: Floats, n: Ints
-) -> None:
-    """Let a box be the next of all rays whose shape, which begins at `first`, has it.
+@inlined_kernel
+def _next_model(model: int, n: Ints) -> int:
+    """The tile's models by their numbers, of which there are few: the next one after `model`."""
+    following = _LAST_MODEL
+    for i in range(LANES):
+        other = n[MODEL + i]
+        following = min(following, other if other > model else _LAST_MODEL)
+    return following
+
+
+@inlined_kernel
+def _meet_box(model: int, box: int, s: Floats, n: Ints) -> None:
+    """Let a box of a model be the next of all rays in cells of that model that it is next for.
 
     Two boxes that a ray enters at once count as one, which it leaves with the second.
     """
@@ -249,7 +272,7 @@ def _meet_box(
     east, up, south = _inside(ONE - x1), int32(2) + _inside(ONE - y1), int32(4) + _inside(ONE - z1)
     for i in range(LANES):
         ix, iy, iz = s[INV_X + i], s[INV_Y + i], s[INV_Z + i]
-        x, y, z = s[CELL_X + i] - eye_x, s[CELL_Y + i] - eye_y, s[CELL_Z + i] - eye_z
+        x, y, z = s[FROM_EYE_X + i], s[FROM_EYE_Y + i], s[FROM_EYE_Z + i]
         met_before, beyond, side_before = s[MET_AT + i], s[BEYOND + i], n[SIDE + i]
         low_x, high_x = (x + x0) * ix, (x + x1) * ix
         low_y, high_y = (y + y0) * iy, (y + y1) * iy
@@ -258,7 +281,7 @@ def _meet_box(
         enter = max(enter_x, max(enter_y, enter_z))
         leave = min(max(low_x, high_x), min(max(low_y, high_y), max(low_z, high_z)))
         met = max(enter, ZERO)
-        is_there = (n[FIRST_BOX + i] == first) & (enter <= leave)
+        is_there = (n[MODEL + i] == model) & (enter <= leave)
         is_there &= (leave >= ZERO) & (met > s[ENTERED + i])
         is_next = is_there & (met < met_before)
         beyond = max(beyond, leave) if is_there & (met == met_before) else beyond
@@ -270,7 +293,7 @@ def _meet_box(
         n[SIDE + i] = side if is_next else side_before
 
 
-@render_kernel
+@inlined_kernel
 def _find_surfaces(s: Floats, n: Ints) -> bool:
     """Mark in `SURFACE` the rays to which the box that they enter next shows a surface.
 
@@ -284,7 +307,7 @@ def _find_surfaces(s: Floats, n: Ints) -> bool:
         is_surface = seeks & is_in_view & (met > s[INSIDE_UNTIL + i])
         n[SURFACE + i] = int32(1) if is_surface else int32(0)
         n[MET + i] = int32(PASSES) if seeks & (not is_in_view) else n[MET + i]
-        entered |= int32(1) if seeks & is_in_view else int32(0)
+        entered = either(entered, seeks & is_in_view)
         s[ENTERED + i] = met
         s[INSIDE_UNTIL + i] = max(s[INSIDE_UNTIL + i], s[BEYOND + i] + _TOUCHING)
     return entered != int32(0)
@@ -296,24 +319,25 @@ def _cull(blocks: Shorts, n: Ints) -> None:
     for i in range(LANES):
         n[FRONT + i] = step_out(n[BLOCK_INDEX + i], n[SIDE + i])
     for i in range(LANES):
-        n[TEXEL + i] = int32(blocks[uint32(n[FRONT + i])])
+        n[MODEL_KNOWN + i] = int32(blocks[uint32(n[FRONT + i])])
     for i in range(LANES):
-        is_one_kind = ((n[TEXEL + i] ^ n[BLOCK + i]) & int32(KIND_MASK)) == int32(0)
+        is_one_kind = ((n[MODEL_KNOWN + i] ^ n[BLOCK + i]) & int32(KIND_MASK)) == int32(0)
         is_hidden = ((n[LOOK + i] & int32(CULLED)) != int32(0)) & is_one_kind
         is_hidden &= (n[SIDE + i] < int32(INSIDE)) & (
             not _is_at_end(n[BLOCK_INDEX + i], n[SIDE + i])
         )
-        n[SURFACE + i] = int32(0) if is_hidden else n[SURFACE + i]
+        surface = n[SURFACE + i]
+        n[SURFACE + i] = int32(0) if is_hidden else surface
 
 
-@render_kernel
+@inlined_kernel
 def _is_at_end(index: int, side: int) -> bool:
     """Whether the world ends at a face, so that nothing is in front of it."""
     layer = index & TOP_LAYER
     return ((side == int32(2)) & (layer == TOP_LAYER)) | ((side == int32(3)) & (layer == int32(0)))
 
 
-@render_kernel
+@inlined_kernel
 def _find_words(atlas: Words, faces: Ints, camera: Floats, s: Floats, n: Ints) -> None:
     """Find the word of the texel that each ray meets: see `light.choose_texels`."""
     mip_depth = camera[MIP_DEPTH]
@@ -337,7 +361,7 @@ def _find_words(atlas: Words, faces: Ints, camera: Floats, s: Floats, n: Ints) -
         n[TEXEL + i] = int32(atlas[uint32(n[TEXEL + i])])
 
 
-@render_kernel
+@inlined_kernel
 def _end_or_go_on(s: Floats, n: Ints) -> tuple[bool, bool]:
     """End the rays on opaque texels.
 
@@ -349,16 +373,17 @@ def _end_or_go_on(s: Floats, n: Ints) -> tuple[bool, bool]:
     for i in range(LANES):
         clear = (n[TEXEL + i] >> int32(CLEAR_SHIFT)) & int32(HOLE)
         t, met_at, face, side = s[T_NOW + i], s[MET_AT + i], n[SEEN_FACE + i], n[SIDE + i]
-        met, boxes = n[MET + i], n[LAST_BOX + i] - n[FIRST_BOX + i]
+        met, model = n[MET + i], n[MODEL + i]
+        boxes = int32(model >> int32(_LAST_BITS)) - int32(model & _FIRST_BOX)
         is_seen = (n[SURFACE + i] != int32(0)) & (clear < int32(HOLE))
         tints = is_seen & (clear > int32(0)) & (n[TINTS + i] < int32(MOST_TINTS))
         ends = is_seen & (not tints)
         s[T_NOW + i] = met_at if ends else t
         n[SEEN_FACE + i] = side if ends else face
         n[SURFACE + i] = int32(1) if tints else int32(0)
-        tinted |= int32(1) if tints else int32(0)
+        tinted = either(tinted, tints)
         has_more = (met == int32(SEEKS)) & (boxes > int32(1)) & (not ends)
-        seeks |= int32(1) if has_more else int32(0)
+        seeks = either(seeks, has_more)
         met = int32(PASSES) if (met != int32(ENDS)) & (not has_more) else met
         n[MET + i] = int32(ENDS) if ends else met
     return tinted != int32(0), seeks != int32(0)
@@ -390,23 +415,43 @@ def _tint(light: Bytes, camera: Floats, s: Floats, n: Ints) -> None:
 # ------------------------------------------------------------------------- what is made of it later
 
 
-@render_kernel
+@inlined_kernel
+def begin_faces(n: Ints) -> None:
+    """Mark that no ray of a tile has ended in a special cell."""
+    for i in range(LANES):
+        n[SEEN_FACE + i] = int32(NO_FACE)
+
+
+@inlined_kernel
+def still_special(n: Ints) -> int:
+    """Leave out the looks of cells in which rays have ended already; return the others' bits."""
+    found = int32(0)
+    for i in range(LANES):
+        look = n[LOOK + i]
+        look = look if n[SEEN_FACE + i] == int32(NO_FACE) else int32(0)
+        n[LOOK + i] = look
+        found = either(found, look)
+    return found
+
+
+@inlined_kernel
 def show_faces(n: Ints) -> None:
     """Let rays that have ended on a surface show its face."""
     for i in range(LANES):
-        n[FACE + i] = n[FACE + i] if n[SEEN_FACE + i] == int32(NO_FACE) else n[SEEN_FACE + i]
+        face, seen = n[FACE + i], n[SEEN_FACE + i]
+        n[FACE + i] = face if seen == int32(NO_FACE) else seen
 
 
-@render_kernel
+@inlined_kernel
 def is_tinted(n: Ints) -> bool:
     """Whether texels tint some of a tile's rays."""
     tints = int32(0)
     for i in range(LANES):
-        tints |= n[TINTS + i]
+        tints = either(tints, n[TINTS + i])
     return tints != int32(0)
 
 
-@render_kernel
+@inlined_kernel
 def tint_all(s: Floats, n: Ints) -> None:
     """Tint a tile's colours."""
     for i in range(LANES):
