@@ -19,9 +19,9 @@ import numpy as np
 from rllib_minestudio.env.voxel.engine import VoxelEngine
 from rllib_minestudio.env.voxel.render import plants
 from rllib_minestudio.env.voxel.render.plants import FARTHEST, Plants
-from rllib_minestudio.env.voxel.world import thin_blocks, vegetation, worldgen
+from rllib_minestudio.env.voxel.world import climate, thin_blocks, vegetation, worldgen
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, WINDOW
-from rllib_minestudio.env.voxel.world.worldgen import BIOMES
+from rllib_minestudio.env.voxel.world.climate import BIOMES
 
 SIZES = ((64, 64), (128, 128), (640, 360))
 SEED, FRAMES, WARM = 7, 400, 20
@@ -58,7 +58,7 @@ def chunk_times(biome: str) -> tuple[float, float]:
     blocks = np.zeros(WINDOW * WINDOW * HEIGHT, np.uint16)
     top, thin = np.zeros(WINDOW * WINDOW, np.uint8), thin_blocks.new_bits()
     place = np.zeros(2, np.int64)
-    worldgen.find_biome(BIOMES.index(biome), 0, 0, SEED, place)
+    climate.find_biome(BIOMES.index(biome), 0, 0, SEED, place)
     chunk_x, chunk_z = (place // CHUNK).tolist()
     bare, grown = [], []
     for x in range(chunk_x - 4, chunk_x + 5):

@@ -189,7 +189,7 @@ def _known_names(options: EnvOptions) -> tuple[str | None, list[tuple[int, int, 
         InvalidOptionsError: If the engine knows no such biome or item; lists all problems.
     """
     from rllib_minestudio.env.voxel.items.items import ITEM_ID
-    from rllib_minestudio.env.voxel.world.worldgen import BIOMES
+    from rllib_minestudio.env.voxel.world.climate import BIOMES
 
     problems = Problems()
     biome = options.preferred_spawn_biome

@@ -24,7 +24,7 @@ from rllib_minestudio.env.voxel.render.camera import Camera
 from rllib_minestudio.env.voxel.render.renderer import Renderer
 from rllib_minestudio.env.voxel.render.textures import textures_of
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS
-from rllib_minestudio.env.voxel.world.worldgen import BIOMES, biome_at
+from rllib_minestudio.env.voxel.world.climate import BIOMES, biome_at
 from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
 
 _PLACE = (("x", "xpos"), ("y", "ypos"), ("z", "zpos"), ("pitch", "pitch"), ("yaw", "yaw"))

@@ -31,7 +31,7 @@ from rllib_minestudio.env.voxel.player.player import (
     read_keys,
     tick_effects,
 )
-from rllib_minestudio.env.voxel.world.worldgen import BIOMES
+from rllib_minestudio.env.voxel.world.climate import BIOMES
 
 BLOCK_TICKS: dict[str, Callable[[GameState, Iterator[Place]], None]] = {
     falling.FALL: falling.let_go,

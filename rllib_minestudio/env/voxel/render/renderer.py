@@ -70,9 +70,9 @@ from rllib_minestudio.env.voxel.screens.menu import ScreenView
 from rllib_minestudio.env.voxel.world.block_states import states_of
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS
 from rllib_minestudio.env.voxel.world.box_field import CHUNK
+from rllib_minestudio.env.voxel.world.climate import biome_at
 from rllib_minestudio.env.voxel.world.light_field import light_at
 from rllib_minestudio.env.voxel.world.world import LOAD_RADIUS, World
-from rllib_minestudio.env.voxel.world.worldgen import biome_at
 from rllib_minestudio.errors import InvalidOptionsError
 
 Frame = NDArray[np.uint8]

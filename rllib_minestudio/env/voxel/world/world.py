@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from rllib_minestudio.env.voxel.world.block_shapes import stops_nothing
 from rllib_minestudio.env.voxel.world.block_states import ANY_BLOCK, BlockFilter, kind_of
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, block_index, column_index
 from rllib_minestudio.env.voxel.world.edits import Changes, fill_columns
@@ -145,9 +146,14 @@ class World:
     def surface(self, x: float, z: float) -> int:
         """The y at which something stands on the column at (x, z): its top block's y + 1.
 
-        Thin blocks do not count: what stands on the column stands in them.
+        Thin blocks do not count, nor does a layer of snow: what stands on the column stands in
+        them.
         """
-        return int(self.top[column_index(int(x // 1), int(z // 1))]) + 1
+        column = int(x // 1), int(z // 1)
+        y = int(self.top[column_index(*column)])
+        return (
+            y if y and stops_nothing(self.blocks[block_index(column[0], y, column[1])]) else y + 1
+        )
 
     def set_block(self, x: int, y: int, z: int, block: int) -> bool:
         """Put a block at (x, y, z).

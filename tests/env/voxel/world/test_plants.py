@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.env.voxel.game.placement import stands
-from rllib_minestudio.env.voxel.world import vegetation, worldgen
+from rllib_minestudio.env.voxel.world import climate, vegetation, worldgen
 from rllib_minestudio.env.voxel.world.block_states import is_thin, kind_of
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, BLOCKS, OAK_LOG
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, WINDOW
+from rllib_minestudio.env.voxel.world.climate import BIOMES
 from rllib_minestudio.env.voxel.world.plants import SHIFT_XYZ, SHIFT_XZ, shift_of
 from rllib_minestudio.env.voxel.world.thin_blocks import lowest_bit
 from rllib_minestudio.env.voxel.world.world import World
-from rllib_minestudio.env.voxel.world.worldgen import BIOMES
 from tests.env.voxel.caches import check_thin, check_world
 
 POPPY = BLOCK_ID["poppy"]
@@ -32,7 +32,7 @@ def grown(blocks, top, x, z, seed):
 def amid(biome, seed):
     """A chunk well inside a biome."""
     place = np.zeros(2, np.int64)
-    assert worldgen.find_biome(BIOMES.index(biome), 0, 0, seed, place)
+    assert climate.find_biome(BIOMES.index(biome), 0, 0, seed, place)
     return (place // CHUNK).tolist()
 
 
