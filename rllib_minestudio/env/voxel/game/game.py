@@ -13,7 +13,14 @@ from rllib_minestudio.env.voxel.entities.mobs import (
     tick_items,
     tick_mobs,
 )
-from rllib_minestudio.env.voxel.game import doors, falling, screen_handling, spawning, supports
+from rllib_minestudio.env.voxel.game import (
+    doors,
+    falling,
+    herds,
+    screen_handling,
+    spawning,
+    supports,
+)
 from rllib_minestudio.env.voxel.game.block_ticks import Place
 from rllib_minestudio.env.voxel.game.event_handlers import resolve
 from rllib_minestudio.env.voxel.game.game_state import GameState
@@ -54,21 +61,23 @@ class Game:
         self._events = np.zeros(EVENT_CAPACITY, EVENT_DTYPE)
         self._event_count = np.zeros(1, np.int64)
 
-    def begin(self, seed: int, biome: str | None) -> None:
+    def begin(self, seed: int, biome: str | None, natural_animals: bool = False) -> None:
         """Create a new world and put the player on it.
 
         Args:
             seed: Any integer; it and the actions determine the whole game.
             biome: One of `BIOMES` to begin in; None to begin at the origin.
+            natural_animals: Whether herds come with the land.
         """
         state = self.state
-        state.reset(seed)
+        state.reset(seed, natural_animals)
         screen_handling.prepare_inventory(state)
         x, z = 0, 0
         if biome is not None:
             x, z = spawning.find_biome(state, BIOMES.index(biome), x, z) or (x, z)
         spawning.teleport(state, *spawning.surface_place(state, x, z))
         state.player.yaw = state.random() * 360.0
+        herds.follow(state)
 
     def tick(self, action: Mapping[str, Any]) -> None:
         """Advance the game by one tick (1/20 s).
@@ -157,6 +166,7 @@ class Game:
         x, _, z = player.position.tolist()
         state.world.load_around(x, z)
         state.world.make_ahead(x, z)
+        herds.follow(state)
         if mobs.count:
             mobs.count = tick_mobs(
                 blocks, mobs.records, mobs.count, players, state.rng, events, self._event_count

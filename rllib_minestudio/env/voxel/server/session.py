@@ -78,7 +78,7 @@ class MissionServer:
         if mission.frame_size != self._frame_size:
             self._frame_size = mission.frame_size
             self._engine = VoxelEngine(frame_size=mission.frame_size)
-        self._engine.reset(seed, biome)
+        self._engine.reset(seed, biome, natural_animals=True)
         for slot, name, quantity in mission.inventory:
             self._give(slot, name.removeprefix(NAMESPACE), quantity)
         self._done = False
