@@ -9,7 +9,13 @@ from numba import float32, int32, uint32
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.render.block_atlas import FACE_BITS
-from rllib_minestudio.env.voxel.render.block_looks import FULL_LEAVES, LEAVES, LOOK_SHIFT, SPECIAL
+from rllib_minestudio.env.voxel.render.block_looks import (
+    FULL_LEAVES,
+    LEAVES,
+    LOOK_SHIFT,
+    SPECIAL,
+    TINTED_BIT,
+)
 from rllib_minestudio.env.voxel.render.camera import (
     EYE_X,
     EYE_Y,
@@ -72,6 +78,7 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     TEXEL,
     ZERO,
 )
+from rllib_minestudio.env.voxel.render.texels import TEXTURE_SHIFT
 from rllib_minestudio.env.voxel.world.box_field import column_of_block, neighbour_index
 
 ALMOST_ONE = np.float32(0.9999)
@@ -215,7 +222,18 @@ def mip_level(t: float, depth: float) -> tuple[float, int]:
 
 
 @render_kernel
-def choose_texels(camera: Floats, blocks: Shorts, faces: Ints, s: Floats, n: Ints) -> int:
+def tint_faces(tints: Bytes, n: Ints) -> None:
+    """Let the entries of tinted faces in `TEXEL` be those for the tints of their columns."""
+    for i in range(LANES):
+        tint = int32(tints[uint32(column_of_block(n[BLOCK_INDEX + i]))])
+        is_tinted = (n[TEXEL + i] >> int32(LOOK_SHIFT + TINTED_BIT)) & int32(1)
+        n[TEXEL + i] += is_tinted * (tint << int32(TEXTURE_SHIFT))
+
+
+@render_kernel
+def choose_texels(
+    camera: Floats, blocks: Shorts, tints: Bytes, faces: Ints, s: Floats, n: Ints
+) -> int:
     """Find the block and the texel of each hit, and the block's look where it is special, else 0.
 
     Returns:
@@ -228,6 +246,7 @@ def choose_texels(camera: Floats, blocks: Shorts, faces: Ints, s: Floats, n: Int
     for i in range(LANES):
         face = n[FACE + i] & int32(INSIDE - 1)
         n[TEXEL + i] = faces[uint32((n[BLOCK + i] << int32(FACE_BITS)) | face)]
+    tint_faces(tints, n)
     for i in range(LANES):
         face, depth = n[FACE + i] & int32(INSIDE - 1), s[DEPTH + i]
         axis = face >> int32(1)

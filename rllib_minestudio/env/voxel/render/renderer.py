@@ -85,7 +85,8 @@ def _block_atlas(pack: str | None) -> BlockAtlas:
 
 @lru_cache(maxsize=4)
 def _faces_with_looks(pack: str | None) -> Ints:
-    return with_looks(_block_atlas(pack).faces)
+    atlas = _block_atlas(pack)
+    return with_looks(atlas.faces, atlas.tinted)
 
 
 @lru_cache(maxsize=4)
@@ -283,6 +284,7 @@ class Renderer:
         render_terrain(
             world.blocks,
             world.box,
+            world.tints,
             world.shade,
             world.light,
             world.ceiling,

@@ -136,6 +136,7 @@ def _store(
 def render_terrain(
     blocks: Shorts,
     box: Shorts,
+    tints: Bytes,
     shade: Bytes,
     light: Bytes,
     ceiling: int,
@@ -159,6 +160,7 @@ def render_terrain(
     Args:
         blocks: uint16 (2**23,), the world's blocks.
         box: uint16 (2**23,), the world's box field.
+        tints: uint8 (65536,), see `world.land`.
         shade: uint8 (65536,), see `world.lighting`.
         light: uint8 (2**23,), both levels of each cell, see `light_field`.
         ceiling: No block is at or above this height.
@@ -210,11 +212,12 @@ def render_terrain(
             show_sky(camera, s, n)
         if hits > 0:
             locate_hits(camera, s, n)
-            special = choose_texels(camera, blocks, faces, s, n)
+            special = choose_texels(camera, blocks, tints, faces, s, n)
         if special:
             if taken == 0:
                 begin_pixels(tile_x, tile_y, width, height, s, n)
-            meet_blocks(special, blocks, light, atlas, faces, camera, column_x, column_z, s, n)
+            looked_up = blocks, tints, light, atlas, faces
+            meet_blocks(special, *looked_up, camera, column_x, column_z, s, n)
             waiting, ended = put_aside(waiting, camera, roof, s, n)
             if ended:
                 show_sky(camera, s, n)
@@ -222,11 +225,11 @@ def render_terrain(
             if hits > 0:
                 locate_hits(camera, s, n)
                 show_faces(n)
-                choose_texels(camera, blocks, faces, s, n)
+                choose_texels(camera, blocks, tints, faces, s, n)
         if hits > 0:
             if find_fronts(box, s, n):
                 uncover(camera, blocks, box, looks, s, n)
-                choose_texels(camera, blocks, faces, s, n)
+                choose_texels(camera, blocks, tints, faces, s, n)
             found, level, glows = key_faces(shade, s, n), under_sky, False
             if found & SHADED and is_bright(white_sky, white_glow, light, n):
                 found, level = found & BESIDE, WHITE

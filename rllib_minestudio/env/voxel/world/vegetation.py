@@ -13,8 +13,7 @@ seed alone, not on which chunks are there.
 
 The counts are those of `misode/vanilla-worldgen@1.16`; heights of centres, kinds of flowers and
 offsets are from memory. Left out are plants that need water (sugar cane) or darkness (mushrooms):
-this land has none of either. Cactus grows with the trees, see `trees`. Snow lies already, except
-where a plant grows, as in the game.
+this land has none of either. Cactus grows with the trees, see `trees`.
 """
 
 from __future__ import annotations
@@ -107,7 +106,7 @@ _IS_ABOVE_GROUND = np.array(
     [
         block.name.endswith(("_log", "_leaves"))
         or kind in THIN_KINDS
-        or kind in (b.AIR, b.SNOW, b.CACTUS, int(_PUMPKIN))
+        or kind in (b.AIR, b.CACTUS, int(_PUMPKIN))
         for kind, block in enumerate(b.BLOCKS)
     ]
 )
@@ -121,7 +120,7 @@ _SALT = 1000
 def grow_plants(
     blocks: NDArray[np.uint16], top: NDArray[np.uint8], chunk_x: int, chunk_z: int, seed: int
 ) -> int:
-    """Grow the plants of a chunk that `worldgen.generate_chunk` has just written.
+    """Grow the plants of a chunk whose ground and trees have just been written.
 
     Args:
         blocks: The window's blocks, uint16 [2**23].
@@ -219,8 +218,7 @@ def _grow_patch(
         dice = int64(dices[0, number])
         i, k = x + _across(dice), z + _across(dice >> 6)
         layer = _above_ground(blocks, top, i, k) if follows else y + _up(dice)
-        there = blocks[block_index(i, layer, k)]
-        if there != b.AIR and there != b.SNOW:
+        if blocks[block_index(i, layer, k)] != b.AIR:
             continue
         kind = bush if feature == FOREST_BUSHES else _kind(feature, i, k, dice >> 16, seed)
         if _grow(blocks, top, i, layer, k, kind):
@@ -314,18 +312,16 @@ def _kind(feature: int, x: int, z: int, dice: int, seed: int) -> int:
 def _grow(
     blocks: NDArray[np.uint16], top: NDArray[np.uint8], x: int, y: int, z: int, kind: int
 ) -> bool:
-    """Put a plant into air or snow if that is above the ground that it grows on; tell whether."""
+    """Put a plant into the air if that is above the ground that it grows on; tell whether."""
     start = block_index(x, 0, z)
     ground = b.SAND if kind == _DEAD_BUSH else b.GRASS_BLOCK
     upper = _UPPER[kind]
     if blocks[start + y - 1] != ground or (upper != 0 and blocks[start + y + 1] != b.AIR):
         return False
-    column = column_index(x, z)
-    if blocks[start + y] == b.SNOW:
-        top[column] = y - 1
     blocks[start + y] = kind
     if upper != 0:
         blocks[start + y + 1] = upper
     if kind == _PUMPKIN:
+        column = column_index(x, z)
         top[column] = max(int64(top[column]), y)
     return True

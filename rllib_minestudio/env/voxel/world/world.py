@@ -34,10 +34,11 @@ class World:
     """Blocks around the player.
 
     Attributes:
-        blocks: Blocks, as `block_states` has them. `Land` describes these first six arrays.
+        blocks: Blocks, as `block_states` has them. `Land` describes these first arrays.
         layer_radius: Distance to the nearest block of the layer.
         box: The box field.
         top: Highest block of each column.
+        tints: Colours of each column, see `Land`.
         light: Levels of the light of the sky and of blocks, see `light_field`.
         shade: From which layer up there is nothing but full light of the sky around each column.
         thin: Where thin blocks are, see `thin_blocks`.
@@ -56,6 +57,7 @@ class World:
         self.changes = 0
         self.blocks, self.top = self._land.blocks, self._land.top
         self.layer_radius, self.box = self._land.layer_radius, self._land.box
+        self.tints = self._land.tints
         self.light, self.shade = self._land.lighting.light, self._land.lighting.shade
         self.thin = self._land.thin
         self.reset(0)

@@ -1,6 +1,6 @@
-"""Terrain: the ground of each biome, its ores, trees and snow, from the seed alone.
+"""Terrain: the ground of each biome, its colours, its ores and its snow, from the seed alone.
 
-Biomes and heights are in `climate`, trees in `trees`; what else grows is in `vegetation`.
+Biomes and heights are in `climate`; `making` has what is done to the ground next.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.world import blocks as b
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, block_index, column_index
 from rllib_minestudio.env.voxel.world.climate import (
+    BIOMES,
     DESERT,
     HIGHEST_PEAK,
     MOUNTAINS,
@@ -21,7 +22,7 @@ from rllib_minestudio.env.voxel.world.climate import (
     land_at,
     noise,
 )
-from rllib_minestudio.env.voxel.world.trees import HIGHEST_TIP, grow_trees
+from rllib_minestudio.env.voxel.world.trees import HIGHEST_TIP
 
 _SOIL_DEPTH = 3
 _SNOW_LINE, _SNOW_LINE_SPREAD = 90.0, 8.0
@@ -32,18 +33,29 @@ _BARE, _GRAVELLY = 0.62, 0.16
 _BARE_ABOVE, _BARER = 80, 0.012
 """Above this layer mountains are barer by so much with each."""
 
+_BLEND = 2
+"""Near a border, a column may have the colours of one that is so many columns away."""
+SNOWY = len(BIOMES)
+"""The tint of a column of grass below snow, after those of all biomes."""
+
 assert HIGHEST_PEAK + HIGHEST_TIP + 1 < HEIGHT, "snow on the highest tree is within the world"
 
 
 @kernel()
-def generate_chunk(
-    blocks: NDArray[np.uint16], top: NDArray[np.uint8], chunk_x: int, chunk_z: int, seed: int
+def fill_chunk(
+    blocks: NDArray[np.uint16],
+    top: NDArray[np.uint8],
+    tints: NDArray[np.uint8],
+    chunk_x: int,
+    chunk_z: int,
+    seed: int,
 ) -> tuple[int, int]:
-    """Write the 16 x 16 columns of a chunk, in all layers.
+    """Write the 16 x 16 columns of a chunk, in all layers: solid ground, and air above.
 
     Args:
         blocks: The window's block ids, uint16 [2**23].
         top: The window's column tops, uint8 [2**16].
+        tints: The window's tints, uint8 [2**16]; see `Land`.
         chunk_x: Chunk coordinate: column x // 16.
         chunk_z: Chunk coordinate: column z // 16.
         seed: The world's seed.
@@ -51,22 +63,40 @@ def generate_chunk(
     Returns:
         The lowest layer that is not entirely solid, and the highest layer with a block in it.
     """
-    lowest = HEIGHT - 1
-    highest = 0
-    is_cold = False
-    for x in range(chunk_x * CHUNK, (chunk_x + 1) * CHUNK):
-        for z in range(chunk_z * CHUNK, (chunk_z + 1) * CHUNK):
+    lowest, highest = HEIGHT - 1, 0
+    x0, z0 = chunk_x * CHUNK, chunk_z * CHUNK
+    is_mixed = False
+    for x in range(x0, x0 + CHUNK):
+        for z in range(z0, z0 + CHUNK):
             biome, height = land_at(x, z, seed)
-            start = block_index(x, 0, z)
+            start, column = block_index(x, 0, z), column_index(x, z)
             _fill_column(blocks[start : start + HEIGHT], x, z, biome, height, seed)
-            top[column_index(x, z)] = height
-            lowest = min(lowest, height + 1)
-            highest = max(highest, height)
-            is_cold |= biome == SNOWY_TUNDRA or height >= _SNOW_LINE - HIGHEST_TIP
-    highest = max(highest, grow_trees(blocks, top, chunk_x, chunk_z, seed))
-    if is_cold:
-        highest = max(highest, _lay_snow(blocks, top, chunk_x, chunk_z, seed))
+            top[column], tints[column] = height, biome
+            lowest, highest = min(lowest, height + 1), max(highest, height)
+            is_mixed |= biome != tints[column_index(x0, z0)]
+    if is_mixed:
+        _blend(tints, x0, z0, seed)
     return lowest, highest
+
+
+@kernel()
+def _blend(tints: NDArray[np.uint8], x0: int, z0: int, seed: int) -> None:
+    """Mix the tints of a chunk with more than one biome, each with one near by.
+
+    Minecraft gives a column the mean of the 25 around it (`biomeBlendRadius` 2). Here it has the
+    colour of one of them, so that from afar the mean is the same.
+    """
+    own = np.empty((CHUNK, CHUNK), np.uint8)
+    for i in range(CHUNK):
+        for k in range(CHUNK):
+            own[i, k] = tints[column_index(x0 + i, z0 + k)]
+    span = 2 * _BLEND + 1
+    for i in range(CHUNK):
+        for k in range(CHUNK):
+            dice = int64(hash_place(x0 + i, z0 + k, seed + 21))
+            near_i = min(max(i + dice % span - _BLEND, 0), CHUNK - 1)
+            near_k = min(max(k + (dice >> 8) % span - _BLEND, 0), CHUNK - 1)
+            tints[column_index(x0 + i, z0 + k)] = own[near_i, near_k]
 
 
 @kernel()
@@ -106,23 +136,44 @@ def _ground_of(biome: int, x: int, z: int, height: int, seed: int) -> tuple[int,
 
 
 @kernel()
-def _lay_snow(
-    blocks: NDArray[np.uint16], top: NDArray[np.uint8], chunk_x: int, chunk_z: int, seed: int
+def lay_snow(
+    blocks: NDArray[np.uint16],
+    top: NDArray[np.uint8],
+    tints: NDArray[np.uint8],
+    chunk_x: int,
+    chunk_z: int,
+    seed: int,
 ) -> int:
-    """Lay a layer of snow on the tundra and on high mountains; return the highest one's y."""
-    highest = 0
-    for x in range(chunk_x * CHUNK, (chunk_x + 1) * CHUNK):
-        for z in range(chunk_z * CHUNK, (chunk_z + 1) * CHUNK):
-            biome, _ = land_at(x, z, seed)
-            if biome != SNOWY_TUNDRA and biome != MOUNTAINS:
-                continue
+    """Lay a layer of snow on the tundra and on high mountains, where nothing grows in its place.
+
+    Arguments are those of `fill_chunk`.
+
+    Returns:
+        The highest layer with snow in it, 0 if there is none.
+    """
+    x0, z0 = chunk_x * CHUNK, chunk_z * CHUNK
+    is_cold = False
+    for x in range(x0, x0 + CHUNK):
+        for z in range(z0, z0 + CHUNK):
             column = column_index(x, z)
+            is_cold |= tints[column] == SNOWY_TUNDRA or top[column] + 1 >= _SNOW_LINE
+    if not is_cold:
+        return 0
+    highest = 0
+    for x in range(x0, x0 + CHUNK):
+        for z in range(z0, z0 + CHUNK):
+            column, biome = column_index(x, z), land_at(x, z, seed)[0]
             y = int64(top[column]) + 1
             if biome == MOUNTAINS:
                 line = _SNOW_LINE + noise(x * 0.125, z * 0.125, seed + 20) * _SNOW_LINE_SPREAD
-                if y < line:
-                    continue
-            blocks[block_index(x, y, z)] = b.SNOW
-            top[column] = y
-            highest = max(highest, y)
+                lies = y >= line
+            else:
+                lies = biome == SNOWY_TUNDRA
+            index = block_index(x, y, z)
+            if lies and blocks[index] == b.AIR:
+                blocks[index] = b.SNOW
+                top[column] = y
+                highest = max(highest, y)
+                if blocks[index - 1] == b.GRASS_BLOCK:
+                    tints[column] = SNOWY
     return highest
