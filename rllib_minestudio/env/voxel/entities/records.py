@@ -169,6 +169,12 @@ class Records:
         self.count += 1
         return row
 
+    def extend(self, rows: NDArray[np.void]) -> None:
+        """Add rows, replacing the oldest if full."""
+        for row in rows:
+            self.append()
+            self.records[self.count - 1] = row
+
     def remove(self, index: int) -> None:
         """Remove one row; the others keep their order."""
         self.records[index : self.count - 1] = self.records[index + 1 : self.count]

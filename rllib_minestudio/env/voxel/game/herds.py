@@ -126,8 +126,8 @@ def follow(state: GameState) -> None:
 
 def _are_near(records: NDArray[np.void], centre: Chunk) -> NDArray[np.bool_]:
     """Whether the chunk of each mob is loaded around `centre`, bool [n]."""
-    chunks = np.floor(records["position"][:, ::2] / CHUNK)
-    return (np.abs(chunks - centre) <= LOAD_RADIUS).all(axis=1)
+    away = np.abs(np.floor(records["position"][:, ::2] / CHUNK) - centre)
+    return away.max(axis=1) <= LOAD_RADIUS
 
 
 def _let_leave(state: GameState, centre: Chunk) -> None:
@@ -135,8 +135,7 @@ def _let_leave(state: GameState, centre: Chunk) -> None:
     are_near = _are_near(mobs.records[: mobs.count], centre)
     if are_near.all():
         return
-    for row in mobs.records[: mobs.count][~are_near]:
-        state.herds.away.append()[...] = row
+    state.herds.away.extend(mobs.records[: mobs.count][~are_near])
     mobs.keep(are_near)
 
 
@@ -144,8 +143,7 @@ def _let_return(state: GameState, centre: Chunk) -> None:
     away = state.herds.away
     are_near = _are_near(away.records[: away.count], centre)
     returning = np.flatnonzero(are_near)[: MOB_CAPACITY - state.mobs.count]
-    for row in away.records[returning]:
-        state.mobs.append()[...] = row
+    state.mobs.extend(away.records[returning])
     stay = np.ones(away.count, np.bool_)
     stay[returning] = False
     away.keep(stay)

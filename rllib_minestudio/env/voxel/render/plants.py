@@ -102,8 +102,6 @@ MOST_CELLS = 4096
 """Most thin blocks in a frame, the nearest ones; a meadow has some hundreds."""
 _AROUND = np.float32(1.25)
 """No part of a plant is farther than this from the middle of its cell, shift included."""
-_IS_TINTED = np.int32(1 << 24)
-"""Bit of where a picture starts, above all places in the list of textures."""
 _HOLE = np.uint32(TRANSPARENT)
 _NO_TEXEL, _TEXEL_MASK = _HOLE, np.uint32(TEXTURE_SIZE**2 - 1)
 """What stands for no texel, and the bits of a texel's place in its mip level."""
@@ -111,17 +109,21 @@ _NO_TEXEL, _TEXEL_MASK = _HOLE, np.uint32(TEXTURE_SIZE**2 - 1)
 # --------------------------------------------------------------------------------------- pictures
 
 
+Flags = NDArray[np.bool_]
+
+
 class Sprites(NamedTuple):
     """The pictures of thin blocks.
 
     Attributes:
         textures: uint32, flat, `TEXTURE_WORDS` for each picture.
-        starts: Where the picture of a block starts, int32 (2**16,); 0 for what is not thin. With
-            the bit `_IS_TINTED` it is the first of some, one for each tint of a column.
+        starts: Where the picture of a block starts, int32 (2**16,); 0 for what is not thin.
+        tinted: Whether it is the first of some, one for each tint of a column, bool (2**16,).
     """
 
     textures: Texture
     starts: Ints
+    tinted: Flags
 
 
 _ROWS = np.array([kind in PLANTS and PLANTS[kind].planes == ROWS for kind in range(len(BLOCKS))])
@@ -132,7 +134,7 @@ _SHIFT = np.array(
 
 def build_sprites(textures: Textures) -> Sprites:
     """Build the pictures of all thin blocks in all their states, with mip levels."""
-    starts = np.zeros(1 << 16, np.int32)
+    starts, tinted = np.zeros(1 << 16, np.int32), np.zeros(1 << 16, np.bool_)
     words: dict[tuple[bytes, ...], int] = {}
     built: list[Texture] = []
     for kind in sorted(THIN_KINDS):
@@ -142,8 +144,8 @@ def build_sprites(textures: Textures) -> Sprites:
             if key not in words:
                 words[key] = len(built) * TEXTURE_WORDS
                 built.extend(sprite_texture(picture, keeps_cover=True) for picture in pictures)
-            starts[block] = words[key] | (_IS_TINTED if len(pictures) > 1 else 0)
-    return Sprites(np.concatenate(built), starts)
+            starts[block], tinted[block] = words[key], len(pictures) > 1
+    return Sprites(np.concatenate(built), starts, tinted)
 
 
 def _pictures(textures: Textures, block: int) -> list[Rgba]:
@@ -305,7 +307,7 @@ List = NDArray[np.float32]
 @inlined
 def _look_up(
     cell: int, column_x: int, column_z: int, blocks: Shorts, tints: Bytes, light: Bytes,
-    starts: Ints, camera: Floats, plants: List, row: int,
+    starts: Ints, tinted: Flags, camera: Floats, plants: List, row: int,
 ) -> None:  # fmt: skip
     """Write a plant found by `_find_cells` into a row of a list."""
     x, z, y = _COLUMNS[uint32(cell >> 7), 0], _COLUMNS[uint32(cell >> 7), 1], cell & 127
@@ -322,11 +324,11 @@ def _look_up(
     size, offset = mip_level(ahead, camera[MIP_DEPTH])
     fog = np.sqrt(dx * dx + dy * dy + dz * dz) / camera[VIEW] - camera[FOG_START]
     plants[row, AHEAD], plants[row, SIZE] = ahead, size
-    word = starts[block]
-    if word & _IS_TINTED:
+    texture = starts[block]
+    if tinted[block]:
         tint = int32(tints[uint32(column_index(column_x + x, column_z + z))])
-        word = (word ^ _IS_TINTED) + (tint << int32(TEXTURE_SHIFT))
-    plants[row, TEXTURE] = float32(word + offset)
+        texture += tint << int32(TEXTURE_SHIFT)
+    plants[row, TEXTURE] = float32(texture + offset)
     plants[row, SHINE] = float32(LIGHT + 3 * int32(light[index]))
     plants[row, FOG] = min(max(fog * camera[FOG_SCALE], _ZERO), _ONE)
     plants[row, IN_ROWS] = _ONE if _ROWS[kind] else _ZERO
@@ -335,8 +337,8 @@ def _look_up(
 @scratch_kernel
 def draw_plants(
     image: Bytes, depth: Floats, blocks: Shorts, tints: Bytes, thin: Bits, light: Bytes,
-    column_x: int, column_z: int, farthest: int, textures: Words, starts: Ints, camera: Floats,
-    across: Floats, upward: Floats, columns_before: Ints, rows_before: Ints,
+    column_x: int, column_z: int, farthest: int, textures: Words, starts: Ints, tinted: Flags,
+    camera: Floats, across: Floats, upward: Floats, columns_before: Ints, rows_before: Ints,
 ) -> None:  # fmt: skip
     """Draw the thin blocks around the eye.
 
@@ -352,6 +354,7 @@ def draw_plants(
         farthest: Blocks from the eye beyond which nothing is drawn, at most `FARTHEST`.
         textures: See `Sprites`.
         starts: See `Sprites`.
+        tinted: See `Sprites`.
         camera: float32 (CAMERA_SIZE,).
         across: See `hand.PixelRays`.
         upward: See `hand.PixelRays`.
@@ -370,8 +373,9 @@ def draw_plants(
     near_count, far_count, mip_depth = 0, 0, camera[MIP_DEPTH]
     for number in range(found):
         _look_up(
-            cells[number], column_x, column_z, blocks, tints, light, starts, camera, far, far_count
-        )
+            cells[number], column_x, column_z, blocks, tints, light, starts, tinted, camera, far,
+            far_count,
+        )  # fmt: skip
         if far[far_count, AHEAD] > mip_depth:
             far_count += 1
         else:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.env.voxel.game.placement import stands
-from rllib_minestudio.env.voxel.world import climate, vegetation, worldgen
+from rllib_minestudio.env.voxel.world import climate, making
 from rllib_minestudio.env.voxel.world.block_states import is_thin, kind_of
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, BLOCKS, OAK_LOG
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, WINDOW
@@ -20,10 +20,19 @@ SIDE = 5
 SEEDS = range(1, 9)
 
 
-def grown(blocks, top, x, z, seed):
+def new_window():
+    """Blocks, tops and tints of an empty window."""
+    return (
+        np.zeros(WINDOW * WINDOW * HEIGHT, np.uint16),
+        np.zeros(WINDOW**2, np.uint8),
+        np.zeros(WINDOW**2, np.uint8),
+    )
+
+
+def grown(arrays, x, z, seed):
     """The blocks of a chunk, [x, z, y], made into a window."""
-    worldgen.generate_chunk(blocks, top, x, z, seed)
-    vegetation.grow_plants(blocks, top, x, z, seed)
+    making.make_chunk(*arrays, x, z, seed, True)
+    blocks = arrays[0]
     first_x, first_z = x * CHUNK % WINDOW, z * CHUNK % WINDOW
     window = blocks.reshape(WINDOW, WINDOW, HEIGHT)
     return window[first_x : first_x + CHUNK, first_z : first_z + CHUNK].copy()
@@ -39,14 +48,14 @@ def amid(biome, seed):
 @pytest.fixture(scope="module")
 def counts():
     """Mean number of blocks of each kind in a chunk, by biome."""
-    blocks, top = np.zeros(WINDOW * WINDOW * HEIGHT, np.uint16), np.zeros(WINDOW**2, np.uint8)
+    arrays = new_window()
     found = {}
     for biome in BIOMES:
         total = np.zeros(len(BLOCKS))
         for seed in SEEDS:
             x, z = amid(biome, seed)
             for i in range(SIDE * SIDE):
-                chunk = grown(blocks, top, x + i // SIDE - 2, z + i % SIDE - 2, seed)
+                chunk = grown(arrays, x + i // SIDE - 2, z + i % SIDE - 2, seed)
                 total += np.bincount(kind_of(chunk).ravel(), minlength=len(BLOCKS))
         means = total / (len(SEEDS) * SIDE * SIDE)
         found[biome] = {block.name: means[kind] for kind, block in enumerate(BLOCKS)}
@@ -89,8 +98,8 @@ def test_a_chunk_is_the_same_whatever_was_made_before():
     chunks = [(x + i, z + k) for i in range(4) for k in range(4)]
     made = []
     for order in (range(16), rng.permutation(16)):
-        blocks, top = np.zeros(WINDOW * WINDOW * HEIGHT, np.uint16), np.zeros(WINDOW**2, np.uint8)
-        made.append({chunks[i]: grown(blocks, top, *chunks[i], seed) for i in order})
+        arrays = new_window()
+        made.append({chunks[i]: grown(arrays, *chunks[i], seed) for i in order})
     assert all(np.array_equal(made[0][chunk], made[1][chunk]) for chunk in chunks)
     assert any(is_thin(blocks).any() for blocks in made[0].values())
 
