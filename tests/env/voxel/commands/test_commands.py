@@ -1,11 +1,14 @@
 """Chat commands: what they do, and what they answer."""
 
+import re
+
 import numpy as np
 import pytest
 
 from rllib_minestudio.env.voxel.commands import command_functions
 from rllib_minestudio.env.voxel.engine import VoxelEngine
 from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
+from rllib_minestudio.env.voxel.world.climate import BIOMES
 from rllib_minestudio.errors import InvalidOptionsError
 from tests.env.voxel.arena import FLOOR, arena, state, ticks
 
@@ -192,7 +195,20 @@ def test_teleport(engine):
     assert engine.player.position.tolist() == [100.5, 85.0, -49.5]
 
 
-@pytest.mark.parametrize("biome", ["plains", "forest", "desert"])
+@pytest.mark.parametrize("biome", BIOMES)
+def test_locatebiome_tells_where_teleportbiome_leads(engine, biome):
+    told = engine.execute(f"/locatebiome minecraft:{biome}")
+    place = re.fullmatch(
+        rf"The nearest {biome} is at \[(-?\d+), ~, (-?\d+)\] \((\d+) blocks away\)", told.message
+    )
+    x, z, distance = map(int, place.groups())
+    assert distance == int(np.hypot(x - 0.5, z - 0.5))
+    assert engine.execute(f"/teleportbiome @p {biome}").ok
+    assert engine.biome() == biome
+    assert np.abs(engine.player.position[[0, 2]] - (x, z)).max() < 25
+
+
+@pytest.mark.parametrize("biome", BIOMES)
 def test_teleportbiome(engine, biome):
     assert engine.execute(f"/teleportbiome @a {biome} 29000000 ~0 -29000000").ok
     assert engine.biome() == biome
@@ -220,6 +236,8 @@ def test_teleportbiome(engine, biome):
         ("/kill @e[sort=random]", "Unknown sort order 'random'"),
         ("/time query noon", "Unknown time 'noon'"),
         ("/kill @x", "Unknown selector"),
+        ("/locatebiome", "/locatebiome <biome>"),
+        ("/locatebiome swamp", "plains, forest, desert, birch_forest"),
         ("/teleportbiome @a swamp", "plains, forest, desert, birch_forest"),
         ("/execute as @p", "Usage"),
         ("/execute as @e[type=cow] run kill @s", "No entity was found"),

@@ -8,7 +8,7 @@ from rllib_minestudio.env.voxel.world import climate, making
 from rllib_minestudio.env.voxel.world.block_states import is_thin, kind_of
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, BLOCKS, OAK_LOG
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, WINDOW
-from rllib_minestudio.env.voxel.world.climate import BIOMES
+from rllib_minestudio.env.voxel.world.climate import BIOMES, HIGHEST_PEAK
 from rllib_minestudio.env.voxel.world.plants import SHIFT_XYZ, SHIFT_XZ, shift_of
 from rllib_minestudio.env.voxel.world.thin_blocks import lowest_bit
 from rllib_minestudio.env.voxel.world.world import World
@@ -78,6 +78,13 @@ BUSHES = ("lilac", "rose_bush", "peony")
         ("forest", ("grass",), 12, 16),  # 2 * 32 / 4 = 16
         ("forest", FLOWERS, 0.7, 2.0),  # 2 * 64 / 99 = 1.3
         ("forest", (*BUSHES, "lily_of_the_valley"), 0.6, 2.0),  # 64 / 99, three kinds of two halves
+        ("birch_forest", ("grass",), 12, 16),  # as in the forest
+        ("taiga", ("grass", "fern"), 6, 8),  # 32 / 4
+        ("taiga", ("large_fern",), 4, 13),  # as tall grass in plains
+        ("savanna", ("grass",), 95, 125),  # 20 patches * 32 tries / 4 = 160, on 256 columns
+        ("savanna", ("tall_grass",), 4, 13),
+        ("snowy_tundra", ("grass",), 6, 8),  # 32 / 4
+        ("mountains", ("grass",), 4, 8),  # as much, but not on bare stone
         ("desert", ("dead_bush",), 1.6, 2.2),  # 2 * 4 / 4
         ("desert", ("cactus",), 1.1, 2.1),  # 100 / 130 of one to three blocks
     ],
@@ -92,9 +99,10 @@ def test_what_grows_nowhere_else(counts):
     assert counts["plains"]["sugar_cane"] == 0
 
 
-def test_a_chunk_is_the_same_whatever_was_made_before():
+@pytest.mark.parametrize("biome", BIOMES)
+def test_a_chunk_is_the_same_whatever_was_made_before(biome):
     rng, seed = np.random.default_rng(4), 3
-    x, z = amid("plains", seed)
+    x, z = amid(biome, seed)
     chunks = [(x + i, z + k) for i in range(4) for k in range(4)]
     made = []
     for order in (range(16), rng.permutation(16)):
@@ -116,7 +124,7 @@ def test_all_that_grows_has_what_it_needs(biome):
             i, k = x * CHUNK + dx, z * CHUNK + dz
             y = world.surface(i, k)
             assert not is_thin(world.block_at(i, y - 1, k))
-            for layer in range(60, 76):
+            for layer in range(60, HIGHEST_PEAK + 4):
                 block = world.block_at(i, layer, k)
                 if is_thin(block):
                     assert stands(block, (i, layer, k), world.block_at)
