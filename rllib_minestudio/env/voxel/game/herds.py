@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numba import int64, uint64
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.data import read_csv
@@ -26,14 +27,14 @@ from rllib_minestudio.env.voxel.entities.records import (
     MOB_CAPACITY,
     MOB_KIND_ID,
     MOB_KINDS,
-    MobKind,
     Mobs,
 )
+from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.world import physics
 from rllib_minestudio.env.voxel.world.block_shapes import stops_nothing
 from rllib_minestudio.env.voxel.world.block_states import kind_of
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS, GRASS_BLOCK
-from rllib_minestudio.env.voxel.world.box_field import CHUNK
+from rllib_minestudio.env.voxel.world.box_field import CHUNK, block_index, column_index
 from rllib_minestudio.env.voxel.world.climate import BIOMES, biome_at, hash_place
 from rllib_minestudio.env.voxel.world.land import Chunk, square
 from rllib_minestudio.env.voxel.world.world import LOAD_RADIUS, World
@@ -46,6 +47,7 @@ AWAY_CAPACITY = 1024
 MOST_CHUNKS = 16384
 """Most chunks of which is known that their herds have appeared."""
 
+_IS_LEAVES = np.array([block.material == "leaves" for block in BLOCKS])
 _SALT = 31
 _TRIES = 4
 """Places that are tried for each member of a herd."""
@@ -80,6 +82,7 @@ GROUPS: dict[str, tuple[Group, ...]] = {
 """Kinds of herds by biome."""
 CHANCES: dict[str, float] = {row["biome"]: float(row["herds"]) for row in read_csv("biomes.csv")}
 """Chance of a herd in a chunk, and then of each further one, by biome."""
+_LARGEST_CHANCE = max(CHANCES.values())
 
 
 class Herds:
@@ -115,13 +118,24 @@ def follow(state: GameState) -> None:
     herds, centre = state.herds, state.world.centre
     if not herds.are_natural or centre is None or centre == herds.centre:
         return
-    before = set() if herds.centre is None else set(square(herds.centre, LOAD_RADIUS))
-    herds.centre = centre
+    before, herds.centre = herds.centre, centre
     _let_leave(state, centre)
     _let_return(state, centre)
-    for chunk in square(centre, LOAD_RADIUS):
-        if chunk not in before and chunk not in herds.done:
+    for chunk in _entered(before, centre):
+        if chunk not in herds.done:
             _appear(state, chunk)
+
+
+def _entered(before: Chunk | None, centre: Chunk) -> Iterator[Chunk]:
+    """Yield the chunks that are loaded around one chunk, and were not around another."""
+    if before is None:
+        yield from square(centre, LOAD_RADIUS)
+        return
+    spans = [range(place - LOAD_RADIUS, place + LOAD_RADIUS + 1) for place in (*before, *centre)]
+    new_rows = [z for z in spans[3] if z not in spans[1]]
+    for x in spans[2]:
+        for z in new_rows if x in spans[0] else spans[3]:
+            yield x, z
 
 
 def _are_near(records: NDArray[np.void], centre: Chunk) -> NDArray[np.bool_]:
@@ -166,47 +180,60 @@ def _appear(state: GameState, chunk: Chunk) -> None:
 # ----------------------------------------------------------------------------- the herds of a chunk
 
 
+Generator = NDArray[np.uint64]
+"""State of a generator of random numbers, uint64 [1]; see `physics.random`."""
+Member = tuple[tuple[float, float, float], float]
+"""Place (x, y, z) of an animal's feet, and its yaw in radians."""
+
+
 class Herd(NamedTuple):
     """A herd of a chunk.
 
     Attributes:
         mob: Name of its animals.
         size: How many they would be if all found a place.
-        members: Place (x, y, z) of the feet, and yaw in radians, of each that does; none of a kind
-            that this engine lacks.
+        members: Those that do; none of a kind that this engine lacks.
     """
 
     mob: str
     size: int
-    members: list[tuple[tuple[float, float, float], float]]
+    members: list[Member]
 
 
 def herds_of(world: World, chunk: Chunk) -> Iterator[Herd]:
     """Yield the herds of a loaded chunk, on the blocks that are there."""
+    rng = np.zeros(1, np.uint64)
+    first = _begin(chunk[0], chunk[1], world.seed, rng)
+    if first >= _LARGEST_CHANCE:
+        return
     middle = (chunk[0] * CHUNK + CHUNK // 2, chunk[1] * CHUNK + CHUNK // 2)
     biome = BIOMES[biome_at(*middle, world.seed)]
-    groups = GROUPS[biome]
-    rng = _generator(chunk, world.seed)
-    while groups and physics.random(rng) < CHANCES[biome]:
+    groups, chance, dice = GROUPS[biome], CHANCES[biome], first
+    while groups and dice < chance:
         group = _drawn(groups, rng)
         size = group.least + _below(group.most - group.least + 1, rng)
-        members = []
+        members: list[Member] = []
         if group.mob in MOB_KIND_ID:
-            members = list(_scattered(world, chunk, MOB_KINDS[MOB_KIND_ID[group.mob]], size, rng))
+            members = _scattered(world, chunk, group.mob, size, rng)
         yield Herd(group.mob, size, members)
+        dice = physics.random(rng)
 
 
-def _generator(chunk: Chunk, seed: int) -> NDArray[np.uint64]:
-    """The state of a chunk's own stream of random numbers, uint64 [1]."""
-    high, low = (int(hash_place(*chunk, seed + _SALT + number)) for number in range(2))
-    return np.array([high << 32 | low | 1], np.uint64)
+@kernel()
+def _begin(chunk_x: int, chunk_z: int, seed: int, rng: Generator) -> float:
+    """Begin a chunk's own stream of random numbers, and return the first of them."""
+    high, low = hash_place(chunk_x, chunk_z, seed + _SALT), hash_place(chunk_x, chunk_z, seed)
+    rng[0] = (uint64(high) << uint64(32)) | uint64(low) | uint64(1)
+    return physics.random(rng)
 
 
-def _below(limit: int, rng: NDArray[np.uint64]) -> int:
-    return int(physics.random(rng) * limit)
+@kernel()
+def _below(limit: int, rng: Generator) -> int:
+    """A random whole number from 0 to below the limit."""
+    return int64(physics.random(rng) * limit)
 
 
-def _drawn(groups: tuple[Group, ...], rng: NDArray[np.uint64]) -> Group:
+def _drawn(groups: tuple[Group, ...], rng: Generator) -> Group:
     left = _below(sum(group.weight for group in groups), rng)
     for group in groups:
         left -= group.weight
@@ -215,46 +242,70 @@ def _drawn(groups: tuple[Group, ...], rng: NDArray[np.uint64]) -> Group:
     return group
 
 
-def _scattered(
-    world: World, chunk: Chunk, kind: MobKind, size: int, rng: NDArray[np.uint64]
-) -> Iterator[tuple[tuple[float, float, float], float]]:
-    """Yield place and yaw of each member that finds a place, within the chunk."""
-    x0, z0 = chunk[0] * CHUNK, chunk[1] * CHUNK
+def _scattered(world: World, chunk: Chunk, mob: str, size: int, rng: Generator) -> list[Member]:
+    """Find a place for each member that has one, within the chunk."""
+    kind = MOB_KINDS[MOB_KIND_ID[mob]]
+    found = np.zeros((size, 4))
+    x0, z0, half = chunk[0] * CHUNK, chunk[1] * CHUNK, kind.width / 2
+    count = _scatter(world.blocks, world.top, x0, z0, half, kind.height, rng, found)
+    return [((x, y, z), yaw) for x, y, z, yaw in found[:count].tolist()]
+
+
+@kernel()
+def _scatter(
+    blocks: NDArray[np.uint16],
+    top: NDArray[np.uint8],
+    x0: int,
+    z0: int,
+    half: float,
+    height: float,
+    rng: Generator,
+    found: NDArray[np.float64],
+) -> int:
+    """Scatter a herd over a chunk.
+
+    Args:
+        blocks: The window's blocks.
+        top: The window's column tops.
+        x0: First column of the chunk.
+        z0: First column of the chunk.
+        half: Half the width of an animal.
+        height: Its height.
+        rng: The chunk's random numbers.
+        found: float64 [members, 4]; receives x, y, z of the feet and the yaw of each.
+
+    Returns:
+        How many have found a place.
+    """
     first_x, first_z = x0 + _below(CHUNK, rng), z0 + _below(CHUNK, rng)
-    x, z = first_x, first_z
-    for _ in range(size):
+    x, z, count = first_x, first_z, 0
+    for _ in range(len(found)):
+        is_placed = False
         for _ in range(_TRIES):
-            place = x + 0.5, float(_ground(world, x, z)), z + 0.5
-            is_placed = _may_stand(world, place, kind)
+            y = _ground(blocks, top, x, z)
+            is_placed = kind_of(blocks[block_index(x, y - 1, z)]) == GRASS_BLOCK
+            is_placed &= physics.is_free(blocks, x + 0.5, float(y), z + 0.5, half, height)
             if is_placed:
-                yield place, (physics.random(rng) * 2.0 - 1.0) * np.pi
+                found[count, 0], found[count, 1], found[count, 2] = x + 0.5, y, z + 0.5
+                found[count, 3] = (physics.random(rng) * 2.0 - 1.0) * np.pi
+                count += 1
             x, z = x + _step(rng), z + _step(rng)
             while not (x0 <= x < x0 + CHUNK and z0 <= z < z0 + CHUNK):
                 x, z = first_x + _step(rng), first_z + _step(rng)
             if is_placed:
                 break
+    return count
 
 
-def _step(rng: NDArray[np.uint64]) -> int:
+@kernel(inline="always")
+def _step(rng: Generator) -> int:
     return _below(_SCATTER, rng) - _below(_SCATTER, rng)
 
 
-def _ground(world: World, x: int, z: int) -> int:
+@kernel(inline="always")
+def _ground(blocks: NDArray[np.uint16], top: NDArray[np.uint8], x: int, z: int) -> int:
     """The layer above the highest block of a column that is neither leaves nor passable."""
-    y = world.surface(x, z)
-    while y > 0 and _is_above_ground(world.block_next_to(x, y - 1, z)):
+    start, y = block_index(x, 0, z), int64(top[column_index(x, z)])
+    while y > 0 and (stops_nothing(blocks[start + y]) or _IS_LEAVES[kind_of(blocks[start + y])]):
         y -= 1
-    return y
-
-
-def _is_above_ground(block: int) -> bool:
-    return stops_nothing(block) or BLOCKS[kind_of(block)].material == "leaves"
-
-
-def _may_stand(world: World, place: tuple[float, float, float], kind: MobKind) -> bool:
-    """Whether an animal may stand with its feet at a place: on grass, with room around it."""
-    x, y, z = place
-    ground = world.block_next_to(int(x // 1), int(y) - 1, int(z // 1))
-    if kind_of(ground) != GRASS_BLOCK:
-        return False
-    return bool(physics.is_free(world.blocks, x, y, z, kind.width / 2, kind.height))
+    return y + 1

@@ -78,10 +78,17 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     TEXEL,
     ZERO,
 )
-from rllib_minestudio.env.voxel.render.texels import TEXTURE_SHIFT
-from rllib_minestudio.env.voxel.world.box_field import column_of_block, neighbour_index
+from rllib_minestudio.env.voxel.render.texels import FACE_TOP, TEXTURE_SHIFT
+from rllib_minestudio.env.voxel.world.blocks import SNOW, SNOW_BLOCK
+from rllib_minestudio.env.voxel.world.box_field import (
+    HEIGHT,
+    WINDOW,
+    column_of_block,
+    neighbour_index,
+)
 
 ALMOST_ONE = np.float32(0.9999)
+_LAST_BLOCK = np.int32(WINDOW * WINDOW * HEIGHT - 1)
 
 
 @render_kernel
@@ -231,6 +238,17 @@ def tint_faces(tints: Bytes, n: Ints) -> None:
 
 
 @render_kernel
+def paint_snow(blocks: Shorts, n: Ints) -> None:
+    """Let what is below a single layer of snow show it, as rays pass the layer itself."""
+    for i in range(LANES):
+        index = n[BLOCK_INDEX + i]
+        above = int32(blocks[uint32((index + int32(1)) & _LAST_BLOCK)])
+        is_snowy = (n[FACE + i] == int32(FACE_TOP)) & (above == int32(SNOW))
+        is_snowy &= (index & int32(TOP_LAYER)) != int32(TOP_LAYER)
+        n[BLOCK + i] = int32(SNOW_BLOCK) if is_snowy else n[BLOCK + i]
+
+
+@render_kernel
 def choose_texels(
     camera: Floats, blocks: Shorts, tints: Bytes, faces: Ints, s: Floats, n: Ints
 ) -> int:
@@ -243,6 +261,7 @@ def choose_texels(
     found = int32(0)
     for i in range(LANES):
         n[BLOCK + i] = int32(blocks[uint32(n[BLOCK_INDEX + i])])
+    paint_snow(blocks, n)
     for i in range(LANES):
         face = n[FACE + i] & int32(INSIDE - 1)
         n[TEXEL + i] = faces[uint32((n[BLOCK + i] << int32(FACE_BITS)) | face)]

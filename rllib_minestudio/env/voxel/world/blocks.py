@@ -105,6 +105,7 @@ BIRCH_LEAVES = BLOCK_ID["birch_leaves"]
 SANDSTONE = BLOCK_ID["sandstone"]
 CACTUS = BLOCK_ID["cactus"]
 SNOW = BLOCK_ID["snow"]
+SNOW_BLOCK = BLOCK_ID["snow_block"]
 
 HARDNESS = np.array([block.hardness for block in BLOCKS], np.float32)
 """Hardness by kind, float32 as in Minecraft."""

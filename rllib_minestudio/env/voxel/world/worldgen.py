@@ -28,9 +28,9 @@ _SOIL_DEPTH = 3
 _SNOW_LINE, _SNOW_LINE_SPREAD = 90.0, 8.0
 """On mountains, snow lies from a layer between these two up: Minecraft's air is 0.05 / 30 colder in
 each layer above 64, give or take 4 layers, and snow falls below 0.15; mountains have 0.2."""
-_BARE, _GRAVELLY = 0.62, 0.16
+_BARE, _GRAVELLY = 0.66, 0.16
 """On mountains, a noise above the one leaves bare stone, below the other there is gravel."""
-_BARE_ABOVE, _BARER = 80, 0.012
+_BARE_ABOVE, _BARER = 80, 0.008
 """Above this layer mountains are barer by so much with each."""
 
 _BLEND = 2

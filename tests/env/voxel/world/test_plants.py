@@ -77,14 +77,14 @@ BUSHES = ("lilac", "rose_bush", "peony")
         ("plains", (*FLOWERS, *TULIPS), 1.4, 5.5),  # 4 * 64 / 99 = 2.6
         ("forest", ("grass",), 12, 16),  # 2 * 32 / 4 = 16
         ("forest", FLOWERS, 0.7, 2.0),  # 2 * 64 / 99 = 1.3
-        ("forest", (*BUSHES, "lily_of_the_valley"), 0.6, 2.0),  # 64 / 99, three kinds of two halves
+        ("forest", (*BUSHES, "lily_of_the_valley"), 0.4, 2.0),  # 64 / 99, three kinds of two halves
         ("birch_forest", ("grass",), 12, 16),  # as in the forest
         ("taiga", ("grass", "fern"), 6, 8),  # 32 / 4
         ("taiga", ("large_fern",), 4, 13),  # as tall grass in plains
         ("savanna", ("grass",), 95, 125),  # 20 patches * 32 tries / 4 = 160, on 256 columns
         ("savanna", ("tall_grass",), 4, 13),
         ("snowy_tundra", ("grass",), 6, 8),  # 32 / 4
-        ("mountains", ("grass",), 4, 8),  # as much, but not on bare stone
+        ("mountains", ("grass",), 3, 8),  # as much, but not on bare stone
         ("desert", ("dead_bush",), 1.6, 2.2),  # 2 * 4 / 4
         ("desert", ("cactus",), 1.1, 2.1),  # 100 / 130 of one to three blocks
     ],
