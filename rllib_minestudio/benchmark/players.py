@@ -437,7 +437,7 @@ def _check_biomes(problems: Problems, task: BenchmarkTask, engine: str) -> None:
     """Add a problem for each biome that the embedded engine lacks."""
     if engine != VOXEL:
         return
-    from rllib_minestudio.env.voxel.world.worldgen import BIOMES  # late: numba takes a second
+    from rllib_minestudio.env.voxel.world.climate import BIOMES  # late: numba takes a second
 
     for biome in task.world.biomes:
         problems.choice("world.biomes", biome, BIOMES)

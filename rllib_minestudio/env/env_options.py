@@ -66,6 +66,9 @@ class EnvOptions:
         inventory: What the player carries after a hard reset: slot 0-40 -> `{"type": name,
             "quantity": n}`.
         preferred_spawn_biome: Biome of the spawn point after a hard reset; None for any.
+        natural_animals: Whether herds of animals come with the land in the embedded engine, as they
+            always do in the real game. By default they do, unless a callback summons mobs, such as
+            `SummonMobs`, or `Commands` with a `/summon`.
         num_empty_frames: Game ticks without any key pressed at the start of an episode.
         callbacks: What `build_callbacks` takes: names, mappings or objects.
         camera_config: The camera's bins, as a CameraConfig or a mapping of its fields.
@@ -87,6 +90,7 @@ class EnvOptions:
     seed: int = 0
     inventory: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     preferred_spawn_biome: str | None = None
+    natural_animals: bool | None = None
     num_empty_frames: int = 20
     callbacks: tuple[Any, ...] = ()
     camera_config: CameraConfig = field(default_factory=CameraConfig)
@@ -159,6 +163,8 @@ def _check(problems: Problems, options: EnvOptions) -> None:
     biome: Any = options.preferred_spawn_biome
     if biome is not None and not isinstance(biome, str):
         problems.add("preferred_spawn_biome", biome, "must be the name of a biome, or None")
+    if options.natural_animals not in (None, True, False):
+        problems.add("natural_animals", options.natural_animals, "must be true, false or None")
     _check_inventory(problems, options.inventory)
     _check_resource_pack(problems, options.resource_pack)
     try:

@@ -24,6 +24,7 @@ PLAIN_OPTIONS = frozenset(
         "seed",
         "inventory",
         "preferred_spawn_biome",
+        "natural_animals",
         "num_empty_frames",
         "camera_config",
         "render_mode",

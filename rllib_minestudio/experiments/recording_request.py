@@ -29,7 +29,7 @@ class RecordingRequest:
     agent: str = option(HUNTER, "Who plays.", Flag("NAME|MODULE:FUNCTION"))
     prey: tuple[str, ...] = option(
         (),
-        "What a hunter hunts where the task names no prey: cow, sheep, pig. Default: all.",
+        "What a hunter hunts where the task names no prey: cow, sheep, pig, chicken. Default: all.",
         Flag("ANIMAL", takes_several=True),
     )
     make: str | None = option(

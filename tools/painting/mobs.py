@@ -39,6 +39,8 @@ WOOL: RGB = (232, 232, 230)
 SHEEP_SKIN: RGB = (192, 158, 134)
 PIG_PINK: RGB = (238, 162, 160)
 PIG_SNOUT: RGB = (222, 128, 128)
+FEATHERS: RGB = (236, 236, 234)
+BEAK: RGB = (222, 164, 72)
 EYE_WHITE: RGB = (245, 245, 245)
 EYE_DARK: RGB = (14, 12, 12)
 
@@ -153,6 +155,30 @@ def _pig_leg(rng: np.random.RandomState, face: int) -> Picture:
     return picture
 
 
+def _feathers(rng: np.random.RandomState, face: int) -> Picture:
+    picture = noise(rng, FEATHERS, 6)
+    picture[rng.rand(16, 16) < 0.1] -= 14
+    if face in SIDES:
+        picture[12:] -= 16
+    return picture
+
+
+def _chicken_head(rng: np.random.RandomState, face: int) -> Picture:
+    picture = noise(rng, FEATHERS, 5)
+    if face == FACE_SOUTH:
+        _patch(picture, EYE_DARK, (3, 6, 0, 4), (3, 6, 12, 16))
+    elif face in SIDES:
+        _patch(picture, EYE_DARK, (3, 6, 11, 16))
+    return picture
+
+
+def _chicken_beak(rng: np.random.RandomState, face: int) -> Picture:
+    picture = noise(rng, BEAK, 5)
+    if face not in (FACE_TOP, FACE_BOTTOM):
+        picture[8:] -= 26
+    return picture
+
+
 def _flat(colour: RGB) -> PartPainter:
     return lambda rng, face: noise(rng, colour, 5)
 
@@ -173,6 +199,13 @@ PAINTERS: dict[tuple[str, str], PartPainter] = {
     ("pig", "head"): _pig_head,
     ("pig", "snout"): _pig_snout,
     ("pig", "leg"): _pig_leg,
+    ("chicken", "body"): _feathers,
+    ("chicken", "head"): _chicken_head,
+    ("chicken", "beak"): _chicken_beak,
+    ("chicken", "wattle"): _flat((200, 36, 32)),
+    ("chicken", "wing"): _feathers,
+    ("chicken", "leg"): _flat(BEAK),
+    ("chicken", "foot"): _flat(BEAK),
 }
 
 

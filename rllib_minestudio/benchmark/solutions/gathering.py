@@ -22,7 +22,7 @@ from rllib_minestudio.env.agents.toolmaker.body import Skill, hold_one_of
 from rllib_minestudio.env.agents.toolmaker.gathering import can_mine_from, collect
 from rllib_minestudio.env.agents.toolmaker.sight import Cell, Point, middle
 from rllib_minestudio.env.agents.toolmaker.walking import find_path, mine, walk
-from rllib_minestudio.env.voxel.world.worldgen import BIOMES
+from rllib_minestudio.env.voxel.world.climate import BIOMES
 from rllib_minestudio.foundation.options import option
 
 _NEAR_ENOUGH = 2.0

@@ -50,6 +50,7 @@ BODIES = {
     "cow": PreyBody(0.9, 1.4, 10.0),
     "sheep": PreyBody(0.9, 1.3, 8.0),
     "pig": PreyBody(0.9, 0.9, 10.0),
+    "chicken": PreyBody(0.4, 0.7, 4.0),
 }
 """The animals that the hunter knows."""
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from rllib_minestudio.env.actions import EnvAction
 from rllib_minestudio.env.backends.protocol import OBSERVED, KeySpace, RawObs, RawStep
+from rllib_minestudio.env.callbacks import summon_mobs
 from rllib_minestudio.env.env_options import EnvOptions
 from rllib_minestudio.env.voxel.data import NAMESPACE, NO_ENTITY, NO_PLAYER
 from rllib_minestudio.env.voxel.observed_boxes import Box, mobs_box, voxels_box
@@ -55,6 +56,8 @@ class VoxelBackend:
             resource_pack=options.resource_pack,
         )
         self._seed = options.seed
+        natural = options.natural_animals
+        self._natural_animals = not summon_mobs(options.callbacks) if natural is None else natural
         self._idle = self.action_space.no_op()
         self._complaints: set[tuple[str, str]] = set()
         for _, item, _ in self._inventory:
@@ -67,7 +70,7 @@ class VoxelBackend:
 
     def reset(self) -> RawObs:
         """Start a new world from the seed, with the initial inventory."""
-        self.engine.reset(self._seed, self._biome)
+        self.engine.reset(self._seed, self._biome, self._natural_animals)
         for slot, item, quantity in self._inventory:
             self.engine.player.inventory.set(slot, item, quantity)
         return self._observe()[0]
@@ -189,7 +192,7 @@ def _known_names(options: EnvOptions) -> tuple[str | None, list[tuple[int, int, 
         InvalidOptionsError: If the engine knows no such biome or item; lists all problems.
     """
     from rllib_minestudio.env.voxel.items.items import ITEM_ID
-    from rllib_minestudio.env.voxel.world.worldgen import BIOMES
+    from rllib_minestudio.env.voxel.world.climate import BIOMES
 
     problems = Problems()
     biome = options.preferred_spawn_biome

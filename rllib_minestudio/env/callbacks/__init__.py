@@ -7,6 +7,7 @@ from rllib_minestudio.env.callbacks.builder import (
     ForeignCallback,
     build_callbacks,
     check_callbacks,
+    summon_mobs,
 )
 from rllib_minestudio.env.callbacks.compose import Compose
 from rllib_minestudio.env.callbacks.extra_observations import (
@@ -62,4 +63,5 @@ __all__ = [
     "VoxelsCallback",
     "build_callbacks",
     "check_callbacks",
+    "summon_mobs",
 ]

@@ -79,7 +79,15 @@ class Sim(Protocol):
 
 
 class MinecraftCallback:
-    """Base class of callbacks; its hooks change nothing."""
+    """Base class of callbacks; its hooks change nothing.
+
+    Attributes:
+        summons_mobs: Whether it summons mobs in the episodes that it prepares. By default, there
+            are no natural animals then: see `EnvOptions.natural_animals`. Any callback may have
+            this attribute.
+    """
+
+    summons_mobs: bool = False
 
     def observation_spaces(self) -> Mapping[str, gym.Space]:
         """Return what this callback adds to every observation: key -> space.

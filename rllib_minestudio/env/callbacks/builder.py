@@ -116,6 +116,30 @@ def check_callbacks(specs: Sequence[Any]) -> list[Any]:
     return _checked_together(_for_each(specs, _check_one))
 
 
+def summon_mobs(specs: Sequence[Any]) -> bool:
+    """Return whether any callbacks say that they summon mobs; see `MinecraftCallback`.
+
+    Args:
+        specs: As for `build_callbacks`; classes of users are asked, but not built.
+
+    Raises:
+        InvalidOptionsError: As `check_callbacks`.
+    """
+    return any(map(_summons_mobs, check_callbacks(specs)))
+
+
+def _summons_mobs(callback: Any) -> bool:
+    """Whether a built-in callback, or the spec of another, says so."""
+    if isinstance(callback, Compose):
+        return any(map(_summons_mobs, callback.callbacks))
+    constructor = _read(callback)
+    if constructor is not None:
+        callback = constructor.factory
+    kind = callback if isinstance(callback, type) else type(callback)
+    # MineStudio's own says nothing.
+    return bool(getattr(callback, "summons_mobs", kind.__name__ == SummonMobsCallback.__name__))
+
+
 def declaring_callbacks(specs: Sequence[Any]) -> list[Any]:
     """Build the callbacks that may declare parts of observations; see `declared_spaces`.
 

@@ -311,6 +311,7 @@ class SummonMobsCallback(MinecraftCallback):
             _check_mob(problems, f"mobs[{i}]", mob)
         problems.raise_if_any()
         self.mobs = [dict(mob) for mob in mobs]
+        self.summons_mobs = bool(self.mobs)
 
     def after_reset(self, sim: Sim, obs: Obs, info: Info) -> tuple[Obs, Info]:
         """Summon all mobs, one game tick each."""
@@ -354,6 +355,7 @@ def _check_mob(problems: Problems, where: str, mob: Any) -> None:
 # ----------------------------------------------------------------------------------------- commands
 # Chat commands at the start of every episode.
 
+_SUMMON = re.compile(r"(^|/|\s)summon\s")
 _LONGEST_COMMAND = 32500
 """Characters, as in Minecraft's command blocks."""
 
@@ -389,6 +391,7 @@ class CommandsCallback(MinecraftCallback):
                 problems.add(f"commands[{i}]", command, rule)
         problems.raise_if_any()
         self.commands = list(commands)
+        self.summons_mobs = any(_SUMMON.search(command) for command in commands)
 
     def after_reset(self, sim: Sim, obs: Obs, info: Info) -> tuple[Obs, Info]:
         """Execute the commands, one game tick each."""

@@ -24,7 +24,7 @@ from rllib_minestudio.env.voxel.render.camera import Camera
 from rllib_minestudio.env.voxel.render.renderer import Renderer
 from rllib_minestudio.env.voxel.render.textures import textures_of
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS
-from rllib_minestudio.env.voxel.world.worldgen import BIOMES, biome_at
+from rllib_minestudio.env.voxel.world.climate import BIOMES, biome_at
 from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
 
 _PLACE = (("x", "xpos"), ("y", "ypos"), ("z", "zpos"), ("pitch", "pitch"), ("yaw", "yaw"))
@@ -95,12 +95,13 @@ class VoxelEngine:
         """A `Survey` of the current game, for questions that no observation answers."""
         return Survey(self._game.state)
 
-    def reset(self, seed: int, biome: str | None = None) -> None:
+    def reset(self, seed: int, biome: str | None = None, natural_animals: bool = False) -> None:
         """Begin a new game; the seed determines everything in it.
 
         Args:
             seed: Any integer.
             biome: Biome to begin in, with or without "minecraft:"; None for any.
+            natural_animals: Whether herds of animals come with the land, as in Minecraft.
 
         Raises:
             InvalidOptionsError: If there is no such biome.
@@ -114,7 +115,7 @@ class VoxelEngine:
                 )
         if "_game" not in vars(self):
             self._game = Game()
-        self._game.begin(int(seed), biome)
+        self._game.begin(int(seed), biome, natural_animals)
 
     def tick(self, action: Mapping[str, Any]) -> None:
         """Advance the game by one tick (1/20 s).

@@ -42,7 +42,7 @@ def _terrain() -> None:
 
 def _game() -> Game:
     game = Game()
-    game.begin(1, "plains")
+    game.begin(1, "plains", natural_animals=True)
     for command in _SCENE:
         execute(game.state, command)
     return game

@@ -13,7 +13,7 @@ from rllib_minestudio.env.voxel.engine import VoxelEngine
 from rllib_minestudio.env.voxel.items.inventory import MAIN_SLOTS
 from rllib_minestudio.env.voxel.items.items import ITEMS
 from rllib_minestudio.env.voxel.player.player import apply_effects
-from rllib_minestudio.env.voxel.world import vegetation, worldgen
+from rllib_minestudio.env.voxel.world import making
 from rllib_minestudio.env.voxel.world.block_states import covers, is_thin, stops_rays
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, MAX_RADIUS, MAX_RUN, WINDOW
 from rllib_minestudio.env.voxel.world.light_field import FULL, block_level, sky_level
@@ -55,12 +55,11 @@ def check_blocks(world: World) -> None:
     What the edits should be, only the test knows that made them.
     """
     land = world._land
-    blocks, top = np.zeros_like(world.blocks), np.zeros_like(world.top)
+    arrays = np.zeros_like(world.blocks), np.zeros_like(world.top), np.zeros_like(world.tints)
+    blocks = arrays[0]
     made = np.zeros(world.blocks.shape, bool).reshape(WINDOW, WINDOW, HEIGHT)
     for chunk in land.made:
-        worldgen.generate_chunk(blocks, top, *chunk, world.seed)
-        if world.has_plants:
-            vegetation.grow_plants(blocks, top, *chunk, world.seed)
+        making.make_chunk(*arrays, *chunk, world.seed, world.has_plants)
         x, z = (place * CHUNK % WINDOW for place in chunk)
         made[x : x + CHUNK, z : z + CHUNK] = True
     edited = np.unpackbits(land.edits.bits, bitorder="little").astype(bool)

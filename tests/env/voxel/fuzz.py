@@ -38,7 +38,7 @@ from rllib_minestudio.env.voxel.player.player import (
 from rllib_minestudio.env.voxel.world import physics
 from rllib_minestudio.env.voxel.world.block_states import FAMILY_OF
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT, WINDOW
-from rllib_minestudio.env.voxel.world.worldgen import BIOMES
+from rllib_minestudio.env.voxel.world.climate import BIOMES
 from tests.env.voxel.caches import check_caches
 from tests.env.voxel.fuzz_commands import random_command
 from tests.env.voxel.fuzz_hands import Hands

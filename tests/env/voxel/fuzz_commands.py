@@ -12,7 +12,7 @@ from rllib_minestudio.env.voxel.items.items import ITEM_ID
 from rllib_minestudio.env.voxel.player.player import EFFECTS
 from rllib_minestudio.env.voxel.world.block_states import FAMILY_OF
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS
-from rllib_minestudio.env.voxel.world.worldgen import BIOMES
+from rllib_minestudio.env.voxel.world.climate import BIOMES
 
 _PLAYERS = ("@p", "@s", "@a", "@r", "Player")
 _ENTITIES = ("@e", "@e[type=cow]", "@e[type=!player]", "@e[type=item]", "@e[distance=..8,limit=3]")

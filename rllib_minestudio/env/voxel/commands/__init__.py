@@ -68,6 +68,7 @@ COMMANDS: dict[str, Command] = {
     "tp": command_functions.tp,
     "teleport": command_functions.tp,
     "teleportbiome": command_functions.teleportbiome,
+    "locatebiome": command_functions.locatebiome,
     "setblock": command_functions.setblock,
     "fill": command_functions.fill,
     "time": command_functions.time,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from rllib_minestudio.env.voxel.commands.parsing import (
@@ -54,7 +56,7 @@ from rllib_minestudio.env.voxel.world.block_states import (
     block_of,
 )
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, BLOCKS, Shape
-from rllib_minestudio.env.voxel.world.worldgen import BIOMES
+from rllib_minestudio.env.voxel.world.climate import BIOMES
 from rllib_minestudio.errors import did_you_mean
 
 _LARGEST_FILL = 32768
@@ -572,4 +574,19 @@ def teleportbiome(source: Source, arguments: list[str]) -> CommandResult:
     spawning.teleport(state, *place)
     return CommandResult(
         True, f"Teleported {PLAYER} to {name} at {place[0]}, {place[1]}, {place[2]}"
+    )
+
+
+def locatebiome(source: Source, arguments: list[str]) -> CommandResult:
+    """`/locatebiome <biome>`: tells where the nearest such biome is, well inside it."""
+    need(arguments, 1, "/locatebiome <biome>")
+    name = read_name(arguments[0], BIOMES, "biome")
+    source.effort.spend(_TELEPORT_EFFORT)
+    x, _, z = source.position
+    found = spawning.find_biome(source.state, BIOMES.index(name), int(x // 1), int(z // 1))
+    if found is None:
+        raise CommandError(f"Could not find a biome of type {name} within a reasonable distance")
+    distance = int(math.hypot(found[0] - x, found[1] - z))
+    return CommandResult(
+        True, f"The nearest {name} is at [{found[0]}, ~, {found[1]}] ({distance} blocks away)"
     )

@@ -2,6 +2,9 @@
 
 blocks.csv      every block, in the order of Minecraft's registry, which gives the ids
 block_light.csv the light that blocks emit, and exceptions to what they let through
+biomes.csv      the biomes of this land: number, climate, colours of sky, grass and leaves, and the
+                chance of a herd, and of each further one, in a chunk
+herds.csv       what herds there are in a biome, by weight, of how many
 plants.csv      plants: how they are drawn, and what they grow on
 block_loot.json drops of the blocks that do not simply drop one item
 items.csv       every item, in the order of Minecraft's registry

@@ -15,6 +15,7 @@ from rllib_minestudio.env.voxel.entities.records import (
     HURT_TICKS,
     ITEM_CAPACITY,
     MOB_CAPACITY,
+    MOB_GLIDES,
     MOB_HALF,
     MOB_HEIGHT,
 )
@@ -26,6 +27,8 @@ from rllib_minestudio.env.voxel.world.blocks import AIR
 ACTIVE_RANGE = 72.0
 """Mobs farther from the player than this along x or z do not move: their land may be unloaded."""
 
+_GLIDE = 0.6
+"""Factor on the speed of a fall of a mob that glides, in each tick (`Chicken`, from memory)."""
 _PUSH = 0.05
 _PUSH_ALL = 2.0
 """In Minecraft, each of two bodies pushes the other once per tick, so a pair is pushed twice."""
@@ -69,6 +72,10 @@ def _walk(blocks: NDArray[np.uint16], mob: np.void, speed: float) -> float:
     landing = surfaces.landed_on(blocks, mob.position)
     damage = physics.fall(mob, moved_y, surfaces.softness(landing, False))
     physics.apply_gravity_and_drag(mob, slipperiness if was_on_ground else 1.0)
+    if MOB_GLIDES[mob.kind]:
+        damage = 0.0
+        if not mob.on_ground and velocity[1] < 0.0:
+            velocity[1] *= _GLIDE
     if speed > 0.0 and mob.on_ground and (moved_x != dx or moved_z != dz):
         if _can_jump_over(blocks, mob):
             velocity[1] = physics.JUMP_SPEED

@@ -36,6 +36,7 @@ class MobKind:
         height: Height of that box, in blocks.
         max_health: Health points at birth.
         speed: Movement speed attribute.
+        glides: Whether it beats its wings as it falls: it sinks slowly, and no landing hurts it.
         goals: What it does, the most urgent first: names of `goals.GOAL_CODE`, each with its factor
             on the speed, which is 0 for a goal that it pursues standing.
         loot: Name of its table in `mob_loot.json`.
@@ -46,6 +47,7 @@ class MobKind:
     height: float
     max_health: float
     speed: float
+    glides: bool
     goals: tuple[tuple[str, float], ...]
     loot: str
 
@@ -63,6 +65,7 @@ MOB_KINDS: tuple[MobKind, ...] = tuple(
         height=float(row["height"]),
         max_health=float(row["health"]),
         speed=float(row["speed"]),
+        glides=row["glides"] == "yes",
         goals=tuple(map(_goal, row["goals"].split())),
         loot=row["loot"],
     )
@@ -76,6 +79,8 @@ MOB_KIND_ID: dict[str, int] = {kind.name: index for index, kind in enumerate(MOB
 MOB_HALF = np.array([kind.width / 2 for kind in MOB_KINDS])
 MOB_HEIGHT = np.array([kind.height for kind in MOB_KINDS])
 """Half the width, and the height, of each kind's box in blocks, for kernels."""
+MOB_GLIDES = np.array([kind.glides for kind in MOB_KINDS])
+"""Whether each kind glides, for kernels."""
 
 MOB_DTYPE = np.dtype(
     [
@@ -164,6 +169,12 @@ class Records:
         self.count += 1
         return row
 
+    def extend(self, rows: NDArray[np.void]) -> None:
+        """Add rows, replacing the oldest if full."""
+        for row in rows:
+            self.append()
+            self.records[self.count - 1] = row
+
     def remove(self, index: int) -> None:
         """Remove one row; the others keep their order."""
         self.records[index : self.count - 1] = self.records[index + 1 : self.count]
@@ -179,8 +190,16 @@ class Records:
 class Mobs(Records):
     """All mobs of a world; writing to a column view, of `count` rows, changes the mobs."""
 
-    def __init__(self) -> None:
-        super().__init__(MOB_DTYPE, MOB_CAPACITY)
+    def __init__(self, capacity: int = MOB_CAPACITY) -> None:
+        super().__init__(MOB_DTYPE, capacity)
+
+    def add(self, kind: int, position: tuple[float, float, float], yaw: float) -> None:
+        """Add one of `MOB_KINDS[kind]` in full health, its feet at (x, y, z); yaw in radians."""
+        mob = self.append()
+        mob["kind"] = kind
+        mob["position"] = position
+        mob["yaw"] = yaw
+        mob["health"] = MOB_KINDS[kind].max_health
 
     @property
     def kind(self) -> NDArray[np.int32]:

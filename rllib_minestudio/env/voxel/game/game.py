@@ -13,7 +13,7 @@ from rllib_minestudio.env.voxel.entities.mobs import (
     tick_items,
     tick_mobs,
 )
-from rllib_minestudio.env.voxel.game import doors, screen_handling, spawning, supports
+from rllib_minestudio.env.voxel.game import doors, herds, screen_handling, spawning, supports
 from rllib_minestudio.env.voxel.game.block_ticks import Place
 from rllib_minestudio.env.voxel.game.event_handlers import resolve
 from rllib_minestudio.env.voxel.game.game_state import GameState
@@ -31,7 +31,7 @@ from rllib_minestudio.env.voxel.player.player import (
     read_keys,
     tick_effects,
 )
-from rllib_minestudio.env.voxel.world.worldgen import BIOMES
+from rllib_minestudio.env.voxel.world.climate import BIOMES
 
 BLOCK_TICKS: dict[str, Callable[[GameState, Iterator[Place]], None]] = {
     supports.FALL: supports.let_go,
@@ -54,21 +54,23 @@ class Game:
         self._events = np.zeros(EVENT_CAPACITY, EVENT_DTYPE)
         self._event_count = np.zeros(1, np.int64)
 
-    def begin(self, seed: int, biome: str | None) -> None:
+    def begin(self, seed: int, biome: str | None, natural_animals: bool = False) -> None:
         """Create a new world and put the player on it.
 
         Args:
             seed: Any integer; it and the actions determine the whole game.
             biome: One of `BIOMES` to begin in; None to begin at the origin.
+            natural_animals: Whether herds come with the land.
         """
         state = self.state
-        state.reset(seed)
+        state.reset(seed, natural_animals)
         screen_handling.prepare_inventory(state)
         x, z = 0, 0
         if biome is not None:
             x, z = spawning.find_biome(state, BIOMES.index(biome), x, z) or (x, z)
         spawning.teleport(state, *spawning.surface_place(state, x, z))
         state.player.yaw = state.random() * 360.0
+        herds.follow(state)
 
     def tick(self, action: Mapping[str, Any]) -> None:
         """Advance the game by one tick (1/20 s).
@@ -157,6 +159,7 @@ class Game:
         x, _, z = player.position.tolist()
         state.world.load_around(x, z)
         state.world.make_ahead(x, z)
+        herds.follow(state)
         if mobs.count:
             mobs.count = tick_mobs(
                 blocks, mobs.records, mobs.count, players, state.rng, events, self._event_count

@@ -12,6 +12,7 @@ from rllib_minestudio.env.voxel.entities.mobs import THROW_DELAY
 from rllib_minestudio.env.voxel.entities.particles import Particles
 from rllib_minestudio.env.voxel.entities.records import MOB_KINDS, DroppedItems, FallingBlocks, Mobs
 from rllib_minestudio.env.voxel.game.block_ticks import BlockTicks
+from rllib_minestudio.env.voxel.game.herds import Herds
 from rllib_minestudio.env.voxel.game.statistics import Statistics
 from rllib_minestudio.env.voxel.items.inventory import ItemStack
 from rllib_minestudio.env.voxel.items.items import EMPTY
@@ -54,7 +55,8 @@ class GameState:
     Attributes:
         world: The blocks.
         player: The player, with inventory and effects.
-        mobs: All mobs.
+        mobs: All mobs; with natural animals, those on loaded land.
+        herds: What is known of animals that come with the land.
         items: All dropped items.
         falling: All falling blocks.
         block_ticks: What is to happen to blocks, and when.
@@ -82,6 +84,7 @@ class GameState:
         self.world = World()
         self.player = Player()
         self.mobs = Mobs()
+        self.herds = Herds()
         self.items = DroppedItems()
         self.falling = FallingBlocks()
         self.block_ticks = BlockTicks()
@@ -92,13 +95,19 @@ class GameState:
         self.rng = np.ones(1, np.uint64)
         self.reset(0)
 
-    def reset(self, seed: int) -> None:
-        """Reset everything for a new game with this seed; the world then has no chunks yet."""
+    def reset(self, seed: int, natural_animals: bool = False) -> None:
+        """Reset everything for a new game; the world then has no chunks yet.
+
+        Args:
+            seed: Any integer.
+            natural_animals: Whether herds come with the land.
+        """
         mixed = _mix(seed)
         self.rng[0] = mixed
         self.world.reset(mixed >> 32)
         self.player = Player()
         self.mobs.clear()
+        self.herds.reset(natural_animals)
         self.items.clear()
         self.falling.clear()
         self.block_ticks.clear()
@@ -157,11 +166,7 @@ class GameState:
                 if physics.is_free(blocks, x, y, z, body.width / 2, body.height):
                     break
                 y = np.floor(y) + 1.0
-        mob = self.mobs.append()
-        mob["kind"] = kind
-        mob["position"] = (x, y, z)
-        mob["yaw"] = (self.random() * 2.0 - 1.0) * np.pi
-        mob["health"] = body.max_health
+        self.mobs.add(kind, (x, y, z), (self.random() * 2.0 - 1.0) * np.pi)
 
     def drop_item(
         self,

@@ -36,6 +36,7 @@ from rllib_minestudio.env.voxel.entities.records import (
 )
 from rllib_minestudio.env.voxel.game.game import BLOCK_TICKS
 from rllib_minestudio.env.voxel.game.game_state import GAME_RULES, GameState
+from rllib_minestudio.env.voxel.game.herds import AWAY_CAPACITY, MOST_CHUNKS
 from rllib_minestudio.env.voxel.game.screen_handling import open_again, prepare_inventory
 from rllib_minestudio.env.voxel.game.statistics import STATISTICS
 from rllib_minestudio.env.voxel.items.inventory import HOTBAR_SLOTS, SLOTS, ItemStack
@@ -250,6 +251,15 @@ class ScreenDocument(Document):
     clicks: ClicksDocument
 
 
+class HerdsDocument(Document):
+    """What is known of herds, as in `Herds`; `are_natural` animals come with the land."""
+
+    are_natural: bool
+    centre: _ChunkAt | None
+    done: Annotated[list[_ChunkAt], Field(max_length=MOST_CHUNKS, fail_fast=True)]
+    away: Annotated[list[_MobRecord], Field(max_length=AWAY_CAPACITY)]
+
+
 class GameDocument(Document):
     """A whole game, as in `GameState`."""
 
@@ -258,6 +268,7 @@ class GameDocument(Document):
     world: WorldDocument
     player: PlayerDocument
     mobs: Annotated[list[_MobRecord], Field(max_length=MOB_CAPACITY)]
+    herds: HerdsDocument
     items: Annotated[list[_ItemRecord], Field(max_length=ITEM_CAPACITY)]
     falling: Annotated[list[_FallingRecord], Field(max_length=FALLING_CAPACITY)]
     particles: Annotated[list[_ParticleRecord], Field(max_length=PARTICLE_CAPACITY)]
@@ -333,6 +344,12 @@ def _facts(state: GameState) -> dict[str, Any]:
             **{name: getattr(player, name) for name in _OF_PLAYER},
         },
         "mobs": _rows(state.mobs),
+        "herds": {
+            "are_natural": state.herds.are_natural,
+            "centre": state.herds.centre,
+            "done": list(state.herds.done),
+            "away": _rows(state.herds.away),
+        },
         "items": _rows(state.items),
         "falling": _rows(state.falling),
         "particles": _rows(state.particles),
@@ -427,8 +444,10 @@ def restore(state: GameState, snapshot: bytes) -> None:
 def _apply(state: GameState, told: GameDocument) -> None:
     _restore_world(state, told.world)
     _restore_player(state, told.player)
+    state.herds.begin_with(told.herds.are_natural, told.herds.centre, told.herds.done)
     for records, rows in (
         (state.mobs, told.mobs),
+        (state.herds.away, told.herds.away),
         (state.items, told.items),
         (state.falling, told.falling),
         (state.particles, told.particles),

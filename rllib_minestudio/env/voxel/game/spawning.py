@@ -8,7 +8,7 @@ from rllib_minestudio.env.voxel.entities.mobs import THROW_DELAY
 from rllib_minestudio.env.voxel.game import screen_handling
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.items.inventory import SLOTS
-from rllib_minestudio.env.voxel.world import worldgen
+from rllib_minestudio.env.voxel.world import climate
 from rllib_minestudio.env.voxel.world.blocks import GRASS_BLOCK, SAND
 
 _SPAWN_RINGS = 24
@@ -34,7 +34,7 @@ def surface_place(state: GameState, x: int, z: int) -> tuple[float, float, float
 def find_biome(state: GameState, biome: int, x: int, z: int) -> tuple[int, int] | None:
     """Return the nearest column to (x, z) well inside a biome (index in `BIOMES`), or None."""
     found = np.zeros(2, np.int64)
-    if not worldgen.find_biome(biome, x, z, state.world.seed, found):
+    if not climate.find_biome(biome, x, z, state.world.seed, found):
         return None
     return int(found[0]), int(found[1])
 

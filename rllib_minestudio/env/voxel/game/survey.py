@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rllib_minestudio.env.voxel.data import read_csv
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.items.items import ITEMS
 from rllib_minestudio.env.voxel.kernels import kernel
@@ -28,7 +29,7 @@ from rllib_minestudio.env.voxel.world import light_field
 from rllib_minestudio.env.voxel.world.block_states import KIND_MASK, is_thin
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, BLOCKS
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT, block_index
-from rllib_minestudio.env.voxel.world.worldgen import BIOMES, biome_at
+from rllib_minestudio.env.voxel.world.climate import BIOMES, biome_at
 
 if TYPE_CHECKING:
     from rllib_minestudio.env.voxel.world.world import World
@@ -370,9 +371,8 @@ class Climate(NamedTuple):
 
 
 CLIMATES: dict[str, Climate] = {
-    "plains": Climate(1, 0.8, 0.4),
-    "forest": Climate(4, 0.7, 0.8),
-    "desert": Climate(2, 2.0, 0.0),
+    row["biome"]: Climate(int(row["number"]), float(row["temperature"]), float(row["downfall"]))
+    for row in read_csv("biomes.csv")
 }
 """Climate by biome (minecraft.wiki, "Biome/Before 1.18"), for each of `BIOMES`."""
 

@@ -14,7 +14,7 @@ state: a furnace's front to its facing, the rings of a log's ends to both sides 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -51,6 +51,7 @@ from rllib_minestudio.env.voxel.world.block_states import (
     states_of,
 )
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCKS
+from rllib_minestudio.env.voxel.world.climate import BIOMES, SNOWY_TUNDRA
 from rllib_minestudio.env.voxel.world.plants import THIN_KINDS
 
 FACE_BITS = 3
@@ -74,10 +75,13 @@ class BlockAtlas(NamedTuple):
         textures: uint32, flat, `TEXTURE_WORDS` for each texture.
         faces: Where the texture of face f of block b starts, at `b << FACE_BITS | f`, int32
             (2**19,); 0, which is black, for what is not a block.
+        tinted: Whether a face has a texture for each tint of a column, one after the other, bool
+            (2**19,).
     """
 
     textures: Texture
     faces: Ints
+    tinted: NDArray[np.bool_]
 
     def starts(self, block: int) -> list[int]:
         """Where the textures of a block's six faces start."""
@@ -86,7 +90,8 @@ class BlockAtlas(NamedTuple):
 
     def has_holes(self) -> NDArray[np.bool_]:
         """Whether some texels of each texture are not opaque, bool (n,)."""
-        return (self.textures.reshape(-1, TEXTURE_WORDS) >> CLEAR_SHIFT).any(1)
+        clear = self.textures.reshape(-1, TEXTURE_WORDS) >> CLEAR_SHIFT
+        return np.asarray(clear.any(axis=1), np.bool_)
 
 
 def build_block_atlas(textures: Textures, kinds: Iterable[int] = range(len(BLOCKS))) -> BlockAtlas:
@@ -96,31 +101,30 @@ def build_block_atlas(textures: Textures, kinds: Iterable[int] = range(len(BLOCK
         textures: Source of their pictures.
         kinds: Kinds of blocks; air stays black.
     """
-    starts: dict[tuple[float, int, bytes], int] = {}
+    starts: dict[tuple[float, int, tuple[bytes, ...]], int] = {}
     pictures = [np.zeros((TEXTURE_SIZE, TEXTURE_SIZE, 4), np.uint8)]
     shades, kinds_of_holes = [1.0], [FILLED]
     faces = np.zeros(1 << (16 + FACE_BITS), np.int32)
+    tinted = np.zeros(len(faces), np.bool_)
     for kind in kinds:
         for block in states_of(kind) if kind != AIR else ():
-            laid, shown = _laid_faces(textures, block), list(FACE_SHADE)
-            if kind in THIN_KINDS:  # only their dust is drawn from here
-                laid, shown = [laid[FACE_SOUTH]] * FACES, [FACE_SHADE[FACE_SOUTH]] * FACES
-            for face, (picture, shade) in enumerate(zip(laid, shown, strict=True)):
-                holes = _holes(block, picture)
-                key = shade, holes, picture.tobytes()
+            for face, (versions, shade) in enumerate(_faces_in_all_tints(textures, block)):
+                holes = _holes(block, versions[0])
+                key = shade, holes, tuple(picture.tobytes() for picture in versions)
                 if key not in starts:
                     starts[key] = len(pictures) * TEXTURE_WORDS
-                    pictures.append(picture)
-                    shades.append(shade)
-                    kinds_of_holes.append(holes)
+                    pictures.extend(versions)
+                    shades.extend([shade] * len(versions))
+                    kinds_of_holes.extend([holes] * len(versions))
                 faces[block << FACE_BITS | face] = starts[key]
+                tinted[block << FACE_BITS | face] = len(versions) > 1
     words = np.empty((len(pictures), TEXTURE_WORDS), np.uint32)
     for first in range(0, len(pictures), _BATCH):
         batch = slice(first, first + _BATCH)
         words[batch] = _packed(
             np.stack(pictures[batch]), np.array(shades[batch]), np.array(kinds_of_holes[batch])
         )
-    return BlockAtlas(words.ravel(), faces)
+    return BlockAtlas(words.ravel(), faces, tinted)
 
 
 def _holes(block: int, picture: Rgba) -> int:
@@ -172,11 +176,38 @@ def _packed(
     return words
 
 
-def _laid_faces(textures: Textures, block: int) -> list[Rgba]:
-    """The six faces of a block of the world, as the kernels read them."""
+def _faces_in_all_tints(textures: Textures, block: int) -> Iterator[tuple[list[Rgba], float]]:
+    """Yield, for each face of a block, its pictures as the kernels read them, and its shade.
+
+    There is a picture for each tint of a column, or a single one if it is the same in all.
+    """
     kind, properties = kind_of(block), properties_of(block)
-    faces = textures.block_faces(BLOCKS[kind].name, properties)
-    return laid_along_axes(turned_faces(faces, FAMILY_OF[kind].turned, properties))
+    laid = [
+        laid_along_axes(turned_faces(faces, FAMILY_OF[kind].turned, properties))
+        for faces in in_all_tints(textures, BLOCKS[kind].name, properties)
+    ]
+    for face in range(FACES):
+        if kind in THIN_KINDS:  # only their dust is drawn from here
+            yield [laid[0][FACE_SOUTH]], FACE_SHADE[FACE_SOUTH]
+            continue
+        versions = [faces[face] for faces in laid]
+        is_same = all(np.array_equal(version, versions[0]) for version in versions)
+        yield versions[:1] if is_same else versions, FACE_SHADE[face]
+
+
+def in_all_tints(
+    textures: Textures, name: str, properties: Mapping[str, str]
+) -> Iterator[list[Rgba]]:
+    """Yield the six faces of a block for each of `Land.tints`: for each biome, and below snow.
+
+    If it looks the same in all, they are yielded once.
+    """
+    if not textures.follows_biome(name):
+        yield textures.block_faces(name, properties)
+        return
+    for biome in BIOMES:
+        yield textures.block_faces(name, properties, biome)
+    yield textures.block_faces(name, {**properties, "snowy": "true"}, BIOMES[SNOWY_TUNDRA])
 
 
 def opaque(pictures: Rgba) -> Picture:

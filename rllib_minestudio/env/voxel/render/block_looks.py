@@ -34,6 +34,8 @@ FULL_LEAVES = 10.0
 """Distance in blocks from which leaves have no gaps."""
 LOOK_SHIFT = 24
 """Bits below a block's look in the entries of its faces, see `with_looks`."""
+TINTED_BIT = 6
+"""Of the entry of a face whose texture is the first of some, one for each tint of a column."""
 DARKENS_BIT = 4
 DARKENS = 1 << DARKENS_BIT
 """It darkens the corners of faces at it."""
@@ -94,19 +96,23 @@ LOOKS = _find_looks()
 """The bits above for each block, uint8 (65536,); 0 for air and for what is no block."""
 
 
-def with_looks(faces: NDArray[np.int32], has_holes: NDArray[np.bool_]) -> NDArray[np.int32]:
+def with_looks(
+    faces: NDArray[np.int32], has_holes: NDArray[np.bool_], tinted: NDArray[np.bool_]
+) -> NDArray[np.int32]:
     """Add each block's look to the entries of its faces, where it costs no further look-up.
 
     Args:
         faces: `BlockAtlas.faces`, whose textures start below `1 << LOOK_SHIFT`.
         has_holes: See `BlockAtlas.has_holes`.
+        tinted: `BlockAtlas.tinted`.
     """
     looks = LOOKS.astype(np.int32)
     looks |= (
         has_holes[faces // TEXTURE_WORDS].reshape(len(LOOKS), -1).any(1).astype(np.int32)
         << HOLES_BIT
     )
-    return faces | np.repeat(looks << LOOK_SHIFT, len(faces) // len(LOOKS))
+    looks = np.repeat(looks, len(faces) // len(LOOKS))
+    return faces | (looks | tinted.astype(np.int32) << TINTED_BIT) << LOOK_SHIFT
 
 
 # ------------------------------------------------------------------- fewer boxes that look the same

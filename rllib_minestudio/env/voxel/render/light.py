@@ -9,7 +9,13 @@ from numba import float32, int32, uint32
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.render.block_atlas import FACE_BITS
-from rllib_minestudio.env.voxel.render.block_looks import FULL_LEAVES, LEAVES, LOOK_SHIFT, SPECIAL
+from rllib_minestudio.env.voxel.render.block_looks import (
+    FULL_LEAVES,
+    LEAVES,
+    LOOK_SHIFT,
+    SPECIAL,
+    TINTED_BIT,
+)
 from rllib_minestudio.env.voxel.render.camera import (
     EYE_X,
     EYE_Y,
@@ -75,9 +81,17 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     TEXEL,
     ZERO,
 )
-from rllib_minestudio.env.voxel.world.box_field import column_of_block, neighbour_index
+from rllib_minestudio.env.voxel.render.texels import FACE_TOP, TEXTURE_SHIFT
+from rllib_minestudio.env.voxel.world.blocks import SNOW, SNOW_BLOCK
+from rllib_minestudio.env.voxel.world.box_field import (
+    HEIGHT,
+    WINDOW,
+    column_of_block,
+    neighbour_index,
+)
 
 ALMOST_ONE = np.float32(0.9999)
+_LAST_BLOCK = np.int32(WINDOW * WINDOW * HEIGHT - 1)
 
 
 @inlined_kernel
@@ -203,7 +217,30 @@ def face_entry(block: int, face: int) -> int:
 
 
 @inlined_kernel
-def choose_texels(camera: Floats, blocks: Shorts, faces: Ints, s: Floats, n: Ints) -> int:
+def tint_faces(tints: Bytes, n: Ints) -> None:
+    """Let the entries of tinted faces in `TEXEL` be those for the tints of their columns."""
+    for i in range(LANES):
+        tint = int32(tints[uint32(column_of_block(n[BLOCK_INDEX + i]))])
+        is_tinted = (n[TEXEL + i] >> int32(LOOK_SHIFT + TINTED_BIT)) & int32(1)
+        n[TEXEL + i] += is_tinted * (tint << int32(TEXTURE_SHIFT))
+
+
+@inlined_kernel
+def paint_snow(blocks: Shorts, n: Ints) -> None:
+    """Let what is below a single layer of snow show it, as rays pass the layer itself."""
+    for i in range(LANES):
+        index = n[BLOCK_INDEX + i]
+        above = int32(blocks[uint32((index + int32(1)) & _LAST_BLOCK)])
+        block = n[BLOCK + i]
+        is_snowy = (n[FACE + i] == int32(FACE_TOP)) & (above == int32(SNOW))
+        is_snowy &= (index & int32(TOP_LAYER)) != int32(TOP_LAYER)
+        n[BLOCK + i] = int32(SNOW_BLOCK) if is_snowy else block
+
+
+@inlined_kernel
+def choose_texels(
+    camera: Floats, blocks: Shorts, tints: Bytes, faces: Ints, s: Floats, n: Ints
+) -> int:
     """Find the block and the texel of each hit, and the block's look where it is special, else 0.
 
     Returns:
@@ -212,9 +249,11 @@ def choose_texels(camera: Floats, blocks: Shorts, faces: Ints, s: Floats, n: Int
     mip_depth, near = camera[MIP_DEPTH], float32(FULL_LEAVES) / camera[VIEW]
     found = int32(0)
     for i in range(LANES):
-        block = int32(blocks[uint32(n[BLOCK_INDEX + i])])
-        n[BLOCK + i] = block
-        n[TEXEL + i] = faces[face_entry(block, n[FACE + i])]
+        n[BLOCK + i] = int32(blocks[uint32(n[BLOCK_INDEX + i])])
+    paint_snow(blocks, n)
+    for i in range(LANES):
+        n[TEXEL + i] = faces[face_entry(n[BLOCK + i], n[FACE + i])]
+    tint_faces(tints, n)
     for i in range(LANES):
         face, depth = int32(n[FACE + i] & int32(INSIDE - 1)), s[DEPTH + i]
         axis = int32(face >> int32(1))
@@ -236,7 +275,14 @@ def choose_texels(camera: Floats, blocks: Shorts, faces: Ints, s: Floats, n: Int
 
 @render_kernel
 def uncover(
-    camera: Floats, blocks: Shorts, box: Shorts, faces: Ints, looks: Bytes, s: Floats, n: Ints
+    camera: Floats,
+    blocks: Shorts,
+    box: Shorts,
+    tints: Bytes,
+    faces: Ints,
+    looks: Bytes,
+    s: Floats,
+    n: Ints,
 ) -> None:
     """Replace the faces that opaque cubes cover, and their texels.
 
@@ -261,7 +307,7 @@ def uncover(
             n[FRONT + i] = step_out(n[BLOCK_INDEX + i], n[FACE + i])
             n[FRONT_FIELD + i] = int32(box[uint32(n[FRONT + i])])
             n[COLUMN + i] = column_of_block(n[FRONT + i])
-    choose_texels(camera, blocks, faces, s, n)
+    choose_texels(camera, blocks, tints, faces, s, n)
 
 
 @inlined_kernel

@@ -35,7 +35,7 @@ MANY = 24
 @inlined_kernel
 def look(
     tile_x: int, tile_y: int, waited: bool, waiting: int, width: int, height: int,
-    blocks: Shorts, box: Shorts, light: Bytes,
+    blocks: Shorts, box: Shorts, tints: Bytes, light: Bytes,
     atlas: Words, faces: Ints, camera: Floats, ceiling: float, column_x: int, column_z: int,
     s: Floats, n: Ints,
 ) -> tuple[int, int, bool]:  # fmt: skip
@@ -50,6 +50,7 @@ def look(
         height: Drawn rows.
         blocks: The world's blocks.
         box: The box field.
+        tints: Tints of columns.
         light: Levels of light.
         atlas: Textures of blocks.
         faces: Where they begin.
@@ -78,7 +79,7 @@ def look(
         locate_hits(camera, s, n)
         if has_met:
             show_faces(n)
-        special = choose_texels(camera, blocks, faces, s, n)
+        special = choose_texels(camera, blocks, tints, faces, s, n)
         if has_met:
             special = still_special(n)
         if not special:
@@ -88,7 +89,7 @@ def look(
             if not waited:
                 begin_pixels(tile_x, tile_y, width, height, s, n)
         has_met = True
-        meet_blocks(special, blocks, light, atlas, faces, camera, column_x, column_z, s, n)
+        meet_blocks(special, blocks, tints, light, atlas, faces, camera, column_x, column_z, s, n)
         going, sky_is_seen = pass_on(camera, ceiling, s, n)
         if going >= MANY:
             ended = count_hits(s, n)

@@ -128,7 +128,7 @@ class MiningMarks:
         target = np.zeros(1, TARGET_DTYPE)
         # Gathered once, as Python would take a microsecond to do so.
         self._fixed: tuple[Any, ...] = (
-            *(target, _cracks(pack), *atlas, camera.vector, eye, *rays),
+            *(target, _cracks(pack), atlas.textures, atlas.faces, camera.vector, eye, *rays),
             *(samples, share, touched),
         )
 

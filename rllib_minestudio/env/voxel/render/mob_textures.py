@@ -70,6 +70,14 @@ PARTS: dict[tuple[str, str], SheetBox] = {
     ("pig", "head"): SheetBox("pig/pig", 0, 0, 8, 8, 8),
     ("pig", "snout"): SheetBox("pig/pig", 16, 16, 4, 3, 1),
     ("pig", "leg"): SheetBox("pig/pig", 0, 16, 4, 6, 4),
+    ("chicken", "body"): SheetBox("chicken", 0, 9, 6, 8, 6, True),
+    ("chicken", "head"): SheetBox("chicken", 0, 0, 4, 6, 3),
+    ("chicken", "beak"): SheetBox("chicken", 14, 0, 4, 2, 2),
+    ("chicken", "wattle"): SheetBox("chicken", 14, 4, 2, 2, 2),
+    ("chicken", "wing"): SheetBox("chicken", 24, 13, 1, 4, 6),
+    # The legs of Minecraft's chicken are boxes with holes: a line behind, three toes below.
+    ("chicken", "leg"): SheetBox("chicken", 36, 3, 1, 5, 0),
+    ("chicken", "foot"): SheetBox("chicken", 32, 0, 3, 3, 0),
 }
 """Place of each part of `models.MOB_MODELS` on its sheet."""
 SHEEP_SLEEVE = SheetBox("sheep/sheep_fur", 0, 16, 4, 6, 4)

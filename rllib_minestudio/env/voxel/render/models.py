@@ -55,12 +55,14 @@ class Box:
         low: Lowest corner (x, y, z) in pixels.
         high: Highest corner.
         swing: +1 or -1 for legs, which swing about their upper end in opposite phases.
+        hangs: Pixels below the pivot of its swing, for a foot at the end of a leg.
     """
 
     part: str
     low: tuple[float, float, float]
     high: tuple[float, float, float]
     swing: int = 0
+    hangs: float = 0
 
 
 def _legs(apart: float, front: float, back: float, height: float, width: float = 4) -> list[Box]:
@@ -70,6 +72,18 @@ def _legs(apart: float, front: float, back: float, height: float, width: float =
             x, half = side * apart, width / 2
             low, high = (x - half, 0, middle - half), (x + half, height, middle + half)
             legs.append(Box("leg", low, high, swing=side if middle == front else -side))
+    return legs
+
+
+def _bird_legs(apart: float, middle: float, height: float) -> list[Box]:
+    """Two thin legs, each with a flat foot."""
+    legs = []
+    for side in (-1, 1):
+        x = side * apart
+        low, high = (x - 0.5, 0.25, middle - 0.5), (x + 0.5, height, middle + 0.5)
+        legs.append(Box("leg", low, high, swing=side))
+        low, high = (x - 1.5, 0, middle - 1.5), (x + 1.5, 0.25, middle + 1.5)
+        legs.append(Box("foot", low, high, swing=side, hangs=height - 0.25))
     return legs
 
 
@@ -94,6 +108,15 @@ MOB_MODELS: dict[str, list[Box]] = {
         Box("head", (-4, 8, 6.5), (4, 16, 14.5)),
         Box("snout", (-2, 9, 14.5), (2, 12, 15.5)),
         *_legs(apart=3, front=5, back=-6, height=6),
+    ],
+    "chicken": [
+        Box("body", (-3, 5, -4), (3, 11, 4)),
+        Box("head", (-2, 9, 3), (2, 15, 6)),
+        Box("beak", (-2, 11, 6), (2, 13, 8)),
+        Box("wattle", (-1, 9, 5), (1, 11, 7)),
+        Box("wing", (-4, 7, -3), (-3, 11, 3)),
+        Box("wing", (3, 7, -3), (4, 11, 3)),
+        *_bird_legs(apart=1.5, middle=0.5, height=5),
     ],
 }
 # Stands in for a mob that has no model yet.
@@ -145,7 +168,7 @@ class _Builder:
 
     def add_box(self, box: Box, faces: Sequence[int]) -> None:
         """Add a box whose six textures start at `faces`."""
-        pivot_y, pivot_z = box.high[1], (box.low[2] + box.high[2]) / 2
+        pivot_y, pivot_z = box.high[1] + box.hangs, (box.low[2] + box.high[2]) / 2
         lengths = [value * PIXEL for value in (*box.low, *box.high)]
         self.boxes.append([*lengths, box.swing, pivot_y * PIXEL, pivot_z * PIXEL])
         self.textures.append(faces)

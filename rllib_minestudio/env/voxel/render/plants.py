@@ -26,6 +26,7 @@ from numba import float32, int32, int64, uint8, uint32, uint64
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.kernels import kernel
+from rllib_minestudio.env.voxel.render.block_atlas import in_all_tints
 from rllib_minestudio.env.voxel.render.camera import (
     EYE_X,
     EYE_Y,
@@ -54,6 +55,7 @@ from rllib_minestudio.env.voxel.render.hand import PixelRays
 from rllib_minestudio.env.voxel.render.light import mip_level
 from rllib_minestudio.env.voxel.render.texels import (
     FACE_SOUTH,
+    TEXTURE_SHIFT,
     TEXTURE_SIZE,
     TEXTURE_WORDS,
     TRANSPARENT,
@@ -107,16 +109,21 @@ _NO_TEXEL, _TEXEL_MASK = _HOLE, np.uint32(TEXTURE_SIZE**2 - 1)
 # --------------------------------------------------------------------------------------- pictures
 
 
+Flags = NDArray[np.bool_]
+
+
 class Sprites(NamedTuple):
     """The pictures of thin blocks.
 
     Attributes:
         textures: uint32, flat, `TEXTURE_WORDS` for each picture.
         starts: Where the picture of a block starts, int32 (2**16,); 0 for what is not thin.
+        tinted: Whether it is the first of some, one for each tint of a column, bool (2**16,).
     """
 
     textures: Texture
     starts: Ints
+    tinted: Flags
 
 
 _ROWS = np.array([kind in PLANTS and PLANTS[kind].planes == ROWS for kind in range(len(BLOCKS))])
@@ -127,30 +134,31 @@ _SHIFT = np.array(
 
 def build_sprites(textures: Textures) -> Sprites:
     """Build the pictures of all thin blocks in all their states, with mip levels."""
-    starts = np.zeros(1 << 16, np.int32)
-    words: dict[bytes, int] = {}
+    starts, tinted = np.zeros(1 << 16, np.int32), np.zeros(1 << 16, np.bool_)
+    words: dict[tuple[bytes, ...], int] = {}
     built: list[Texture] = []
     for kind in sorted(THIN_KINDS):
         for block in states_of(kind):
-            picture = _picture(textures, block)
-            key = picture.tobytes()
+            pictures = _pictures(textures, block)
+            key = tuple(picture.tobytes() for picture in pictures)
             if key not in words:
                 words[key] = len(built) * TEXTURE_WORDS
-                built.append(sprite_texture(picture, keeps_cover=True))
-            starts[block] = words[key]
-    return Sprites(np.concatenate(built), starts)
+                built.extend(sprite_texture(picture, keeps_cover=True) for picture in pictures)
+            starts[block], tinted[block] = words[key], len(pictures) > 1
+    return Sprites(np.concatenate(built), starts, tinted)
 
 
-def _picture(textures: Textures, block: int) -> Rgba:
-    """A thin block's picture; a young stem is sunk into the ground."""
+def _pictures(textures: Textures, block: int) -> list[Rgba]:
+    """A thin block's picture in all tints of a column; a young stem is sunk into the ground."""
     kind, properties = kind_of(block), properties_of(block)
-    picture = textures.block_faces(BLOCKS[kind].name, properties)[FACE_SOUTH]
+    versions = in_all_tints(textures, BLOCKS[kind].name, properties)
+    pictures = [faces[FACE_SOUTH] for faces in versions]
     if FAMILY_OF[kind].name != "stem":
-        return picture
+        return pictures
     shown = (int(properties["age"]) + 1) * TEXTURE_SIZE // 8
-    grown = np.zeros_like(picture)
-    grown[TEXTURE_SIZE - shown :] = picture[:shown]
-    return grown
+    grown = np.zeros_like(pictures[0])
+    grown[TEXTURE_SIZE - shown :] = pictures[0][:shown]
+    return [grown]
 
 
 @lru_cache(maxsize=4)
@@ -186,6 +194,7 @@ class Plants:
             image,
             depth,
             world.blocks,
+            world.tints,
             world.thin,
             world.light,
             camera.column_x,
@@ -297,8 +306,8 @@ List = NDArray[np.float32]
 
 @inlined
 def _look_up(
-    cell: int, column_x: int, column_z: int, blocks: Shorts, light: Bytes, starts: Ints,
-    camera: Floats, plants: List, row: int,
+    cell: int, column_x: int, column_z: int, blocks: Shorts, tints: Bytes, light: Bytes,
+    starts: Ints, tinted: Flags, camera: Floats, plants: List, row: int,
 ) -> None:  # fmt: skip
     """Write a plant found by `_find_cells` into a row of a list."""
     x, z, y = _COLUMNS[uint32(cell >> 7), 0], _COLUMNS[uint32(cell >> 7), 1], cell & 127
@@ -315,7 +324,11 @@ def _look_up(
     size, offset = mip_level(ahead, camera[MIP_DEPTH])
     fog = np.sqrt(dx * dx + dy * dy + dz * dz) / camera[VIEW] - camera[FOG_START]
     plants[row, AHEAD], plants[row, SIZE] = ahead, size
-    plants[row, TEXTURE] = float32(starts[block] + offset)
+    texture = starts[block]
+    if tinted[block]:
+        tint = int32(tints[uint32(column_index(column_x + x, column_z + z))])
+        texture += tint << int32(TEXTURE_SHIFT)
+    plants[row, TEXTURE] = float32(texture + offset)
     plants[row, SHINE] = float32(LIGHT + 3 * int32(light[index]))
     plants[row, FOG] = min(max(fog * camera[FOG_SCALE], _ZERO), _ONE)
     plants[row, IN_ROWS] = _ONE if _ROWS[kind] else _ZERO
@@ -323,9 +336,9 @@ def _look_up(
 
 @scratch_kernel
 def draw_plants(
-    image: Bytes, depth: Floats, blocks: Shorts, thin: Bits, light: Bytes, column_x: int,
-    column_z: int, farthest: int, textures: Words, starts: Ints, camera: Floats, across: Floats,
-    upward: Floats, columns_before: Ints, rows_before: Ints,
+    image: Bytes, depth: Floats, blocks: Shorts, tints: Bytes, thin: Bits, light: Bytes,
+    column_x: int, column_z: int, farthest: int, textures: Words, starts: Ints, tinted: Flags,
+    camera: Floats, across: Floats, upward: Floats, columns_before: Ints, rows_before: Ints,
 ) -> None:  # fmt: skip
     """Draw the thin blocks around the eye.
 
@@ -333,6 +346,7 @@ def draw_plants(
         image: uint8 (h * w * 3,), drawn into.
         depth: float32 (h * w,), planar depth, updated.
         blocks: The window's blocks, uint16 [2**23].
+        tints: Tints of columns, see `world.land`.
         thin: See `thin_blocks`.
         light: Level of sky light, uint8 [2**23].
         column_x: Block column of the eye.
@@ -340,6 +354,7 @@ def draw_plants(
         farthest: Blocks from the eye beyond which nothing is drawn, at most `FARTHEST`.
         textures: See `Sprites`.
         starts: See `Sprites`.
+        tinted: See `Sprites`.
         camera: float32 (CAMERA_SIZE,).
         across: See `hand.PixelRays`.
         upward: See `hand.PixelRays`.
@@ -357,7 +372,10 @@ def draw_plants(
     found = _find_cells(thin, camera, half_x, half_y, reach, column_x, column_z, cells)
     near_count, far_count, mip_depth = 0, 0, camera[MIP_DEPTH]
     for number in range(found):
-        _look_up(cells[number], column_x, column_z, blocks, light, starts, camera, far, far_count)
+        _look_up(
+            cells[number], column_x, column_z, blocks, tints, light, starts, tinted, camera, far,
+            far_count,
+        )  # fmt: skip
         if far[far_count, AHEAD] > mip_depth:
             far_count += 1
         else:

@@ -70,9 +70,9 @@ from rllib_minestudio.env.voxel.screens.menu import ScreenView
 from rllib_minestudio.env.voxel.world.block_states import states_of
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS
 from rllib_minestudio.env.voxel.world.box_field import CHUNK
+from rllib_minestudio.env.voxel.world.climate import biome_at
 from rllib_minestudio.env.voxel.world.light_field import light_at
 from rllib_minestudio.env.voxel.world.world import LOAD_RADIUS, World
-from rllib_minestudio.env.voxel.world.worldgen import biome_at
 from rllib_minestudio.errors import InvalidOptionsError
 
 Frame = NDArray[np.uint8]
@@ -86,7 +86,7 @@ def _block_atlas(pack: str | None) -> BlockAtlas:
 @lru_cache(maxsize=4)
 def _faces_with_looks(pack: str | None) -> Ints:
     atlas = _block_atlas(pack)
-    return with_looks(atlas.faces, atlas.has_holes())
+    return with_looks(atlas.faces, atlas.has_holes(), atlas.tinted)
 
 
 @lru_cache(maxsize=4)
@@ -284,6 +284,7 @@ class Renderer:
         render_terrain(
             world.blocks,
             world.box,
+            world.tints,
             world.shade,
             world.light,
             world.ceiling,

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import float32, int32
 
-from rllib_minestudio.env.voxel.data import DAY_TICKS
+from rllib_minestudio.env.voxel.data import DAY_TICKS, read_csv
 from rllib_minestudio.env.voxel.render.camera import (
     BELOW_RGB,
     CLOUDS_RGB,
@@ -51,7 +51,7 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     T_MAX,
     ZERO,
 )
-from rllib_minestudio.env.voxel.world.worldgen import BIOMES
+from rllib_minestudio.env.voxel.render.texels import colour
 
 Colour = tuple[float, float, float]
 
@@ -60,12 +60,7 @@ Colour = tuple[float, float, float]
 # Colours change in steps of this many ticks, so that a renderer can reuse them.
 SKY_STEP_TICKS = 20
 
-_BIOMES_SKY: dict[str, Colour] = {
-    "plains": (120.0, 167.0, 255.0),
-    "forest": (121.0, 166.0, 255.0),
-    "desert": (110.0, 177.0, 255.0),
-}
-SKY_OF_BIOME: tuple[Colour, ...] = tuple(_BIOMES_SKY[biome] for biome in BIOMES)
+SKY_OF_BIOME: tuple[Colour, ...] = tuple(colour(row["sky"]) for row in read_csv("biomes.csv"))
 """Colour of the sky by day, for each of `BIOMES` (`sky_color` in the game's files of biomes)."""
 FOG_BY_DAY: Colour = (192.0, 216.0, 255.0)
 """Colour of the fog (`fog_color` of all biomes of the overworld)."""

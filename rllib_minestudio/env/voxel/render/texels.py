@@ -18,7 +18,8 @@ TEXTURE_SIZE = 16
 MIP_LEVELS = 5
 MIP_OFFSET = (0, 256, 320, 336, 340)
 # Rounded up to a power of two, so that the kernels find a texture with a shift.
-TEXTURE_WORDS = 512
+TEXTURE_SHIFT = 9
+TEXTURE_WORDS = 1 << TEXTURE_SHIFT
 TRANSPARENT = 255 << 24
 
 # Faces in the order of the kernels, named after the side of the box that they are on.

@@ -2,7 +2,8 @@
 
 Ours are the files below `resource_pack/`, in the layout of Minecraft's resource packs. The tables
 `block_faces.csv` and `item_icons.csv` list the pictures that make up a block's faces and an item's
-icon; `tints.csv` has the colours of grey pictures that the game colours (grass, leaves).
+icon; `tints.csv` has the colours of grey pictures that the game colours (grass, leaves), or says by
+which colour of a biome in `data/biomes.csv`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from rllib_minestudio.env.voxel.data import read_csv
 from rllib_minestudio.env.voxel.render import texels
 from rllib_minestudio.env.voxel.render.block_rays import Boxes, block_icon, boxes_of
 from rllib_minestudio.env.voxel.render.resource_pack import (
@@ -26,6 +28,7 @@ from rllib_minestudio.env.voxel.render.resource_pack import (
     not_a_pack,
 )
 from rllib_minestudio.env.voxel.render.texels import FACE_SOUTH, TEXTURE_SIZE, name_seed
+from rllib_minestudio.env.voxel.world.climate import BIOMES
 from rllib_minestudio.errors import InvalidOptionsError
 
 _TABLES = Path(__file__).parent
@@ -52,6 +55,12 @@ _logger = logging.getLogger(__name__)
 
 _NO_STATE: Mapping[str, str] = {}
 
+_BIOME_COLOURS = ("grass", "foliage")
+"""What `tints.csv` may say instead of a colour: a column of `data/biomes.csv`."""
+_COLOURS: dict[str, dict[str, str]] = {
+    row["biome"]: {name: row[name] for name in _BIOME_COLOURS} for row in read_csv("biomes.csv")
+}
+
 
 def _read_table(name: str) -> dict[str, dict[str, str]]:
     """Rows of a table by their first column."""
@@ -76,8 +85,7 @@ class Textures:
         self._icons: dict[str, Rgba] = {}
         self._faces = _read_table("block_faces.csv")
         self._layers = _read_table("item_icons.csv")
-        tints = _read_table("tints.csv")
-        self._tints = {name: texels.colour(row["colour"]) for name, row in tints.items()}
+        self._tints = {name: row["colour"] for name, row in _read_table("tints.csv").items()}
         if pack is not None:
             self._replace(pack)
 
@@ -122,31 +130,46 @@ class Textures:
             self._pictures[name] = found
         return found
 
-    def tinted(self, name: str) -> Rgba:
-        """Return a picture, 16 x 16, in the colour that the game gives it."""
+    def tinted(self, name: str, biome: str = BIOMES[0]) -> Rgba:
+        """Return a picture, 16 x 16, in the colour that the game gives it in a biome."""
         picture = self.picture(name)[:TEXTURE_SIZE, :TEXTURE_SIZE]
-        return tint(picture, self._tints[name]) if name in self._tints else picture
+        if name not in self._tints:
+            return picture
+        colour = self._tints[name]
+        return tint(picture, texels.colour(_COLOURS[biome].get(colour, colour)))
 
-    def block_faces(self, block: str, properties: Mapping[str, str] = _NO_STATE) -> list[Rgba]:
+    def block_faces(
+        self,
+        block: str,
+        properties: Mapping[str, str] = _NO_STATE,
+        biome: str = BIOMES[0],
+    ) -> list[Rgba]:
         """The six faces of a block, upright, uint8 (16, 16, 4) each, in the order of `texels`.
 
         Args:
             block: Its name.
             properties: Those of its state. A row of the table for "NAME[property=value]" goes
                 before that for "NAME".
+            biome: The biome whose colours grass and leaves have.
         """
         row = self._faces.get(block)
         for name, value in properties.items():
             row = self._faces.get(f"{block}[{name}={value}]", row)
         if row is None:
-            return [self.tinted(f"block/{block}")] * 6
-        side, top, bottom = (self._layered(row[face]) for face in ("side", "top", "bottom"))
+            return [self.tinted(f"block/{block}", biome)] * 6
+        side, top, bottom = (self._layered(row[face], biome) for face in ("side", "top", "bottom"))
         faces = [side, side, top, bottom, side, side]
         if row["front"]:
-            faces[FACE_SOUTH] = self._layered(row["front"])
+            faces[FACE_SOUTH] = self._layered(row["front"], biome)
         return faces
 
-    def _layered(self, names: str) -> Rgba:
+    def follows_biome(self, block: str) -> bool:
+        """Whether some face of a block has another colour in another biome."""
+        row = self._faces.get(block)
+        names = [block] if row is None else "+".join(filter(None, row.values())).split("+")
+        return any(self._tints.get(f"block/{name}") in _BIOME_COLOURS for name in names)
+
+    def _layered(self, names: str, biome: str) -> Rgba:
         """Return pictures laid over one another: names joined by "+", lowest first.
 
         "SHEET:FACE" is a face of a chest, which Minecraft's packs have on a sheet of its model.
@@ -154,9 +177,9 @@ class Textures:
         if ":" in names:
             return chest_face(self.picture(names.partition(":")[0]), names.partition(":")[2])
         first, *others = names.split("+")
-        picture = self.tinted(f"block/{first}")
+        picture = self.tinted(f"block/{first}", biome)
         for name in others:
-            picture = laid_over(picture, self.tinted(f"block/{name}"))
+            picture = laid_over(picture, self.tinted(f"block/{name}", biome))
         return picture
 
     def icon(self, item: str) -> Rgba:

@@ -13,7 +13,7 @@ from rllib_minestudio.env.voxel.engine import VoxelEngine
 from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
 from rllib_minestudio.env.voxel.observed_boxes import Box
 from rllib_minestudio.env.voxel.server.step_text import ProtocolError, StepRequest
-from rllib_minestudio.env.voxel.world.worldgen import BIOMES
+from rllib_minestudio.env.voxel.world.climate import BIOMES
 
 _INVENTORY_SLOTS = 41
 _LARGEST_STACK = 64
@@ -78,7 +78,7 @@ class MissionServer:
         if mission.frame_size != self._frame_size:
             self._frame_size = mission.frame_size
             self._engine = VoxelEngine(frame_size=mission.frame_size)
-        self._engine.reset(seed, biome)
+        self._engine.reset(seed, biome, natural_animals=True)
         for slot, name, quantity in mission.inventory:
             self._give(slot, name.removeprefix(NAMESPACE), quantity)
         self._done = False

@@ -3,7 +3,10 @@
 world        the blocks around the player, and all operations on them
 land         the chunks in the window: which are made, and which have their fields
 edits        changes of blocks, and the memory of what was changed
-worldgen     terrain and trees from the seed
+climate      biomes and heights from the seed
+making       the order in which the blocks of a chunk are made
+worldgen     the ground of each biome, its colours and snow, from the seed
+trees        trees and cactus from the seed
 vegetation   grass, flowers and pumpkins from the seed
 box_field    the empty boxes through which rays leap
 thin_blocks  where the plants are that rays pass through

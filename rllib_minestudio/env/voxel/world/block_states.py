@@ -270,6 +270,9 @@ def _needs_others(block: Block) -> bool:
 
 _IS_THIN = _column(_is_thin)
 _STOPS_RAYS = _column(_has_body)
+# A single layer of snow is painted on what is below it, see `render.light`: as a box two pixels
+# high it would stop nearly all rays over snowy land many times.
+_set(_STOPS_RAYS, False, "snow", layers="1")
 # Of thin blocks only the cobweb dims the light of the sky, which falls to a column's highest block.
 _COVERS = _column(lambda block: _has_body(block) or block.name == "cobweb")
 _BEARS = _column(lambda block: block.name not in _REPLACEABLE)

@@ -94,6 +94,7 @@ GRASS_BLOCK = BLOCK_ID["grass_block"]
 DIRT = BLOCK_ID["dirt"]
 BEDROCK = BLOCK_ID["bedrock"]
 SAND = BLOCK_ID["sand"]
+GRAVEL = BLOCK_ID["gravel"]
 COAL_ORE = BLOCK_ID["coal_ore"]
 IRON_ORE = BLOCK_ID["iron_ore"]
 DIAMOND_ORE = BLOCK_ID["diamond_ore"]
@@ -103,6 +104,8 @@ BIRCH_LOG = BLOCK_ID["birch_log"]
 BIRCH_LEAVES = BLOCK_ID["birch_leaves"]
 SANDSTONE = BLOCK_ID["sandstone"]
 CACTUS = BLOCK_ID["cactus"]
+SNOW = BLOCK_ID["snow"]
+SNOW_BLOCK = BLOCK_ID["snow_block"]
 
 HARDNESS = np.array([block.hardness for block in BLOCKS], np.float32)
 """Hardness by kind, float32 as in Minecraft."""

@@ -34,7 +34,7 @@ from collections.abc import Collection, Iterator, Set
 
 import numpy as np
 
-from rllib_minestudio.env.voxel.world import box_field, lighting, thin_blocks, vegetation, worldgen
+from rllib_minestudio.env.voxel.world import box_field, lighting, making, thin_blocks
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, WINDOW
 from rllib_minestudio.env.voxel.world.edits import EditMemory
 
@@ -64,6 +64,8 @@ class Land:
             layer radius r (no block within r - 1 columns), bits 5-9 and 10-14 the number of layers
             up and down (at most 15) in which the radius is at least r, too.
         top: y of the highest block of a column, uint8 [256 * 256]; see `box_field.column_index`.
+        tints: Whose colours a column's grass and leaves have: an index in `BIOMES`, or `SNOWY` for
+            grass below snow as the land was made; uint8, indexed as `top`.
         lighting: Light of the sky and of blocks, see `lighting`.
         thin: Where thin blocks are, see `thin_blocks`.
         edits: What was changed.
@@ -76,6 +78,7 @@ class Land:
         self.layer_radius = np.zeros(WINDOW * WINDOW * HEIGHT, np.uint8)
         self.box = np.zeros(WINDOW * WINDOW * HEIGHT, np.uint16)
         self.top = np.zeros(WINDOW * WINDOW, np.uint8)
+        self.tints = np.zeros(WINDOW * WINDOW, np.uint8)
         self.lighting = lighting.new_lighting()
         self.thin = thin_blocks.new_bits()
         self.edits = EditMemory()
@@ -87,8 +90,9 @@ class Land:
         """Forget all chunks and edits, and take another seed."""
         self.seed, self.has_plants = seed, has_plants
         # What no chunk was in is zero already; in a new land, that is all of these 43 MB.
+        fields = self.blocks, self.layer_radius, self.box
         for row in {x for x, _ in self._slots}:
-            for array in (self.blocks, self.layer_radius, self.box, self.top, self.thin):
+            for array in (*fields, self.top, self.thin, self.tints):
                 array.reshape(CHUNKS, -1)[row] = 0
         self._slots.clear()
         self.edits.clear()
@@ -161,9 +165,8 @@ class Land:
             self._ready.difference_update(square(overwritten, 1))
             self.edits.leave(overwritten, self.blocks)
             del self._layers[overwritten]
-        low, high = worldgen.generate_chunk(self.blocks, self.top, *chunk, self.seed)
-        if self.has_plants:
-            high = max(high, vegetation.grow_plants(self.blocks, self.top, *chunk, self.seed))
+        arrays = self.blocks, self.top, self.tints
+        low, high = making.make_chunk(*arrays, *chunk, self.seed, self.has_plants)
         if edited := self.edits.enter(chunk, self.blocks, self.top):
             low, high = min(low, edited[0]), max(high, edited[1])
         self._slots[slot] = chunk

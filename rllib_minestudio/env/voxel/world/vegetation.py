@@ -13,7 +13,7 @@ seed alone, not on which chunks are there.
 
 The counts are those of `misode/vanilla-worldgen@1.16`; heights of centres, kinds of flowers and
 offsets are from memory. Left out are plants that need water (sugar cane) or darkness (mushrooms):
-this land has none of either. Cactus grows with the trees, see `worldgen`.
+this land has none of either. Cactus grows with the trees, see `trees`.
 """
 
 from __future__ import annotations
@@ -24,31 +24,41 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.world import blocks as b
-from rllib_minestudio.env.voxel.world.block_states import block_of
+from rllib_minestudio.env.voxel.world.block_states import block_of, kind_of
 from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, block_index, column_index
-from rllib_minestudio.env.voxel.world.worldgen import (
+from rllib_minestudio.env.voxel.world.climate import (
     BIOMES,
+    BIRCH_FOREST,
     DESERT,
     FOREST,
+    HIGHEST_GROUND,
+    HIGHEST_PEAK,
+    LOWEST_GROUND,
+    MOUNTAINS,
     PLAINS,
+    SAVANNA,
+    SNOWY_TUNDRA,
+    TAIGA,
     biome_at,
+    ground_height,
     hash_place,
     noise,
 )
+from rllib_minestudio.env.voxel.world.plants import THIN_KINDS
 
 # ------------------------------------------------------------------------------------ the patches
 
-GRASS, TALL_GRASS, PLAINS_FLOWERS, FOREST_FLOWERS, FOREST_BUSHES, DEAD_BUSHES, PUMPKINS = range(7)
+GRASS, TALL_GRASS, PLAINS_FLOWERS, FLOWERS, FOREST_BUSHES, DEAD_BUSHES, PUMPKINS = range(7)
+FERNS, LARGE_FERNS = 7, 8
 """Kinds of patches, in the order in which they grow."""
 
 # Of each kind of patch: tries, and below which layer the centre may be anywhere; 0 if it is on the
 # ground. In Minecraft these are the layers up to 32 above the ground, and up to twice as high.
-_TRIES = np.array([32, 64, 64, 64, 64, 4, 64], np.int64)
+_TRIES = np.array([32, 64, 64, 64, 64, 4, 64, 32, 64], np.int64)
 MOST_TRIES = 64
-_LIMIT = np.array([0, 99, 99, 99, 99, 0, 134], np.int64)
-_LOWEST_GROUND, _HIGHEST_GROUND = 62, 71
-"""Between these layers is all ground, see `worldgen.ground_height`."""
+_USUAL_GROUND = 67
+_LIMIT = np.array([0, 99, 99, 99, 99, 0, 134, 0, 99], np.int64)
 
 # In plains a noise of the place decides between many tulips with little grass, and the usual.
 _TULIP_SHARE = 0.1
@@ -58,11 +68,16 @@ _TULIP_SCALE = 1.0 / 200.0
 # Patches in a chunk in 1/32, a row for each land: whole ones, and the chance of one more.
 _SURE = 32
 _TULIPS_LAND = len(BIOMES)
-_PATCHES = np.zeros((len(BIOMES) + 1, 7), np.int64)
+_PATCHES = np.zeros((len(BIOMES) + 1, len(_TRIES)), np.int64)
 _PATCHES[PLAINS, [GRASS, TALL_GRASS, PLAINS_FLOWERS]] = 10 * _SURE, 7 * _SURE, 4 * _SURE
 _PATCHES[_TULIPS_LAND, [GRASS, PLAINS_FLOWERS]] = 5 * _SURE, 15 * _SURE
-_PATCHES[FOREST, [GRASS, FOREST_FLOWERS, FOREST_BUSHES]] = 2 * _SURE, 2 * _SURE, _SURE
-_PATCHES[DESERT, [GRASS, FOREST_FLOWERS, DEAD_BUSHES]] = _SURE, 2 * _SURE, 2 * _SURE
+_PATCHES[FOREST, [GRASS, FLOWERS, FOREST_BUSHES]] = 2 * _SURE, 2 * _SURE, _SURE
+_PATCHES[BIRCH_FOREST] = _PATCHES[FOREST]
+_PATCHES[TAIGA, [FERNS, FLOWERS, LARGE_FERNS]] = _SURE, 2 * _SURE, 7 * _SURE
+_PATCHES[SAVANNA, [GRASS, TALL_GRASS, FLOWERS]] = 20 * _SURE, 7 * _SURE, 4 * _SURE
+_PATCHES[SNOWY_TUNDRA, [GRASS, FLOWERS]] = _SURE, 2 * _SURE
+_PATCHES[MOUNTAINS] = _PATCHES[SNOWY_TUNDRA]
+_PATCHES[DESERT, [GRASS, FLOWERS, DEAD_BUSHES]] = _SURE, 2 * _SURE, 2 * _SURE
 _PATCHES[:, PUMPKINS] = 1
 
 REACH = 7
@@ -77,18 +92,25 @@ def _ids(names: str) -> NDArray[np.int64]:
 
 
 _GRASS, _TALL, _DEAD_BUSH, _PUMPKIN = _ids("grass tall_grass dead_bush pumpkin")
+_FERN, _LARGE_FERN = _ids("fern large_fern")
 _TULIPS = _ids("red_tulip orange_tulip white_tulip pink_tulip")
 _DANDELION, _POPPY, _LILY = _ids("dandelion poppy lily_of_the_valley")
 _MEADOW = _ids("poppy azure_bluet oxeye_daisy cornflower")
 _BUSHES = _ids("lilac rose_bush peony")
 _UPPER = np.zeros(len(b.BLOCKS), np.int64)
 """The upper half of plants that have one, by kind."""
-for _tall in (int(_TALL), *_BUSHES.tolist()):
+for _tall in (int(_TALL), int(_LARGE_FERN), *_BUSHES.tolist()):
     _UPPER[_tall] = block_of(_tall, {"half": "upper"})
 
-_IS_GROUND = np.zeros(len(b.BLOCKS), np.bool_)
-_IS_GROUND[[b.GRASS_BLOCK, b.DIRT, b.SAND, b.BEDROCK]] = True
-"""Whether a kind of block is the ground of new land."""
+_IS_ABOVE_GROUND = np.array(
+    [
+        block.name.endswith(("_log", "_leaves"))
+        or kind in THIN_KINDS
+        or kind in (b.AIR, b.CACTUS, int(_PUMPKIN))
+        for kind, block in enumerate(b.BLOCKS)
+    ]
+)
+"""Whether a kind of block is what lies and grows on the ground of new land, or air."""
 
 _SALT = 1000
 """Of the first kind of patch; the hashes of others have the numbers after it."""
@@ -98,7 +120,7 @@ _SALT = 1000
 def grow_plants(
     blocks: NDArray[np.uint16], top: NDArray[np.uint8], chunk_x: int, chunk_z: int, seed: int
 ) -> int:
-    """Grow the plants of a chunk that `worldgen.generate_chunk` has just written.
+    """Grow the plants of a chunk whose ground and trees have just been written.
 
     Args:
         blocks: The window's blocks, uint16 [2**23].
@@ -118,7 +140,17 @@ def grow_plants(
                 number = _number(_PATCHES[land, feature], near_x, near_z, feature, seed)
                 for patch in range(number):
                     grown = _grow_patch(
-                        blocks, top, chunk_x, chunk_z, near_x, near_z, feature, patch, seed, dices
+                        blocks,
+                        top,
+                        chunk_x,
+                        chunk_z,
+                        near_x,
+                        near_z,
+                        land,
+                        feature,
+                        patch,
+                        seed,
+                        dices,
                     )
                     highest = max(highest, grown)
     return highest
@@ -155,12 +187,15 @@ def _grow_patch(
     chunk_z: int,
     near_x: int,
     near_z: int,
+    land: int,
     feature: int,
     patch: int,
     seed: int,
     dices: NDArray[np.uint32],
 ) -> int:
     """Grow what a patch of the chunk (near_x, near_z) has in the chunk (chunk_x, chunk_z).
+
+    `land` is the row of `_PATCHES` for the patch's chunk.
 
     Returns:
         The highest layer with one of its plants, 0 if there are none.
@@ -172,8 +207,9 @@ def _grow_patch(
     if max(x0 - x, x - x0 - CHUNK + 1, z0 - z, z - z0 - CHUNK + 1) > REACH:
         return 0
     follows = _LIMIT[feature] == 0
-    y = (dice >> 8) * _LIMIT[feature] >> 24
-    if not follows and (y < _LOWEST_GROUND - _RISE or y > _HIGHEST_GROUND + 1 + _RISE):
+    y = _height_of_centre(feature, x, z, dice >> 8, land, seed)
+    highest_ground = HIGHEST_PEAK if land == MOUNTAINS else HIGHEST_GROUND
+    if not follows and (y < LOWEST_GROUND - _RISE or y > highest_ground + 1 + _RISE):
         return 0
     bush = _BUSHES[dice % 4] if dice % 4 < len(_BUSHES) else _LILY
     inside = _roll_inside(x, z, x0, z0, salt, _TRIES[feature], follows, dices)
@@ -188,6 +224,15 @@ def _grow_patch(
         if _grow(blocks, top, i, layer, k, kind):
             highest = max(highest, layer + (1 if _UPPER[kind] else 0))
     return highest
+
+
+@kernel(inline="always")
+def _height_of_centre(feature: int, x: int, z: int, dice: int, land: int, seed: int) -> int:
+    """The layer of a patch's centre that is not on the ground; `dice` is below 2**24."""
+    limit = _LIMIT[feature]
+    if land == MOUNTAINS and limit > 0:
+        limit += ground_height(x, z, seed) - _USUAL_GROUND
+    return dice * limit >> 24
 
 
 @kernel(inline="always")
@@ -206,7 +251,7 @@ def _up(dice: int) -> int:
 def _above_ground(blocks: NDArray[np.uint16], top: NDArray[np.uint8], x: int, z: int) -> int:
     """The layer above the ground of a column, trees and cactus not counted."""
     start, y = block_index(x, 0, z), int64(top[column_index(x, z)])
-    while not _IS_GROUND[blocks[start + y]]:
+    while _IS_ABOVE_GROUND[kind_of(blocks[start + y])]:
         y -= 1
     return y + 1
 
@@ -250,10 +295,14 @@ def _kind(feature: int, x: int, z: int, dice: int, seed: int) -> int:
         if _has_tulips(x, z, seed):
             return _TULIPS[dice % 4]
         return _DANDELION if dice % 3 == 0 else _MEADOW[dice // 3 % 4]
-    if feature == FOREST_FLOWERS:
+    if feature == FLOWERS:
         return _DANDELION if dice % 3 == 0 else _POPPY
     if feature == TALL_GRASS:
         return _TALL
+    if feature == FERNS:
+        return _GRASS if dice % 5 == 0 else _FERN
+    if feature == LARGE_FERNS:
+        return _LARGE_FERN
     if feature == DEAD_BUSHES:
         return _DEAD_BUSH
     return _PUMPKIN if feature == PUMPKINS else _GRASS

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from rllib_minestudio.env.voxel.world.block_shapes import stops_nothing
 from rllib_minestudio.env.voxel.world.block_states import ANY_BLOCK, BlockFilter, kind_of
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, block_index, column_index
 from rllib_minestudio.env.voxel.world.edits import Changes, fill_columns
@@ -33,10 +34,11 @@ class World:
     """Blocks around the player.
 
     Attributes:
-        blocks: Blocks, as `block_states` has them. `Land` describes these first six arrays.
+        blocks: Blocks, as `block_states` has them. `Land` describes these first arrays.
         layer_radius: Distance to the nearest block of the layer.
         box: The box field.
         top: Highest block of each column.
+        tints: Colours of each column, see `Land`.
         light: Levels of the light of the sky and of blocks, see `light_field`.
         shade: From which layer up there is nothing but full light of the sky around each column.
         thin: Where thin blocks are, see `thin_blocks`.
@@ -55,6 +57,7 @@ class World:
         self.changes = 0
         self.blocks, self.top = self._land.blocks, self._land.top
         self.layer_radius, self.box = self._land.layer_radius, self._land.box
+        self.tints = self._land.tints
         self.light, self.shade = self._land.lighting.light, self._land.lighting.shade
         self.thin = self._land.thin
         self.reset(0)
@@ -145,9 +148,14 @@ class World:
     def surface(self, x: float, z: float) -> int:
         """The y at which something stands on the column at (x, z): its top block's y + 1.
 
-        Thin blocks do not count: what stands on the column stands in them.
+        Thin blocks do not count, nor does a layer of snow: what stands on the column stands in
+        them.
         """
-        return int(self.top[column_index(int(x // 1), int(z // 1))]) + 1
+        column = int(x // 1), int(z // 1)
+        y = int(self.top[column_index(*column)])
+        return (
+            y if y and stops_nothing(self.blocks[block_index(column[0], y, column[1])]) else y + 1
+        )
 
     def set_block(self, x: int, y: int, z: int, block: int) -> bool:
         """Put a block at (x, y, z).

@@ -1,11 +1,14 @@
 """Chat commands: what they do, and what they answer."""
 
+import re
+
 import numpy as np
 import pytest
 
 from rllib_minestudio.env.voxel.commands import command_functions
 from rllib_minestudio.env.voxel.engine import VoxelEngine
 from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
+from rllib_minestudio.env.voxel.world.climate import BIOMES
 from rllib_minestudio.errors import InvalidOptionsError
 from tests.env.voxel.arena import FLOOR, arena, state, ticks
 
@@ -192,7 +195,20 @@ def test_teleport(engine):
     assert engine.player.position.tolist() == [100.5, 85.0, -49.5]
 
 
-@pytest.mark.parametrize("biome", ["plains", "forest", "desert"])
+@pytest.mark.parametrize("biome", BIOMES)
+def test_locatebiome_tells_where_teleportbiome_leads(engine, biome):
+    told = engine.execute(f"/locatebiome minecraft:{biome}")
+    place = re.fullmatch(
+        rf"The nearest {biome} is at \[(-?\d+), ~, (-?\d+)\] \((\d+) blocks away\)", told.message
+    )
+    x, z, distance = map(int, place.groups())
+    assert distance == int(np.hypot(x - 0.5, z - 0.5))
+    assert engine.execute(f"/teleportbiome @p {biome}").ok
+    assert engine.biome() == biome
+    assert np.abs(engine.player.position[[0, 2]] - (x, z)).max() < 25
+
+
+@pytest.mark.parametrize("biome", BIOMES)
 def test_teleportbiome(engine, biome):
     assert engine.execute(f"/teleportbiome @a {biome} 29000000 ~0 -29000000").ok
     assert engine.biome() == biome
@@ -210,7 +226,7 @@ def test_teleportbiome(engine, biome):
         ("/sumon cow", "Did you mean 'summon'?"),
         ("/give @p iron_sord", "Did you mean 'iron_sword'?"),
         ("/give @p dirt many", "Expected integer, found 'many'"),
-        ("/summon zombie", "This engine has: cow, sheep, pig"),
+        ("/summon zombie", "This engine has: cow, sheep, pig, chicken"),
         ("/summon cow 1 2", "expected 3 coordinates"),
         ("/summon cow ~x ~ ~", "Expected number"),
         ("/summon cow ^ ^ ^1", "not supported"),
@@ -220,7 +236,9 @@ def test_teleportbiome(engine, biome):
         ("/kill @e[sort=random]", "Unknown sort order 'random'"),
         ("/time query noon", "Unknown time 'noon'"),
         ("/kill @x", "Unknown selector"),
-        ("/teleportbiome @a swamp", "plains, forest, desert"),
+        ("/locatebiome", "/locatebiome <biome>"),
+        ("/locatebiome swamp", "plains, forest, desert, birch_forest"),
+        ("/teleportbiome @a swamp", "plains, forest, desert, birch_forest"),
         ("/execute as @p", "Usage"),
         ("/execute as @e[type=cow] run kill @s", "No entity was found"),
         ("/effect give @p speed -5", "must not be less than 0"),

@@ -66,6 +66,21 @@ def test_a_deep_fall_kills_without_a_statistic():
     assert state(engine).items.count >= 1
 
 
+def test_chickens_sink_slowly_and_land_unhurt():
+    engine = arena()
+    engine.execute(f"/summon chicken 8 {FLOOR + 20} 8")
+    mobs, fastest = state(engine).mobs, 0.0
+    taken = 0
+    while not mobs.records["on_ground"][0]:
+        before, taken = mobs.position[0, 1], taken + 1
+        engine.tick({})
+        fastest = max(fastest, before - mobs.position[0, 1])
+    # A speed v becomes 0.6 * 0.98 * (v + 0.08), until it is 0.114 blocks a tick.
+    assert 0.114 < fastest < 0.1142
+    assert 170 < taken < 190 and mobs.position[0, 1] == FLOOR
+    assert mobs.health.tolist() == [4.0]
+
+
 def test_far_mobs_stand_still_and_are_not_near():
     engine = arena()
     engine.execute(f"/summon cow 5 {FLOOR} 5")

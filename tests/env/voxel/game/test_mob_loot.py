@@ -65,6 +65,7 @@ def assert_shares(counts, wanted, tries=TRIES):
         ("cow", {"beef": (1, 3), "leather": (0, 2)}),
         ("sheep", {"white_wool": (1, 1), "mutton": (1, 2)}),
         ("pig", {"porkchop": (1, 3)}),
+        ("chicken", {"feather": (0, 2), "chicken": (1, 1)}),
     ],
 )
 def test_the_mobs_that_exist_drop_what_minecrafts_do(game, mob, drops):

@@ -60,7 +60,7 @@ def play(engine, seed, ticks):
 def begun(seed, ticks):
     """A game in which something is going on."""
     engine = VoxelEngine(frame_size=(48, 27))
-    engine.reset(seed)
+    engine.reset(seed, natural_animals=True)
     inventory = engine.player.inventory
     for slot, (item, quantity) in enumerate(ITEMS):
         inventory.set(slot, item, quantity)

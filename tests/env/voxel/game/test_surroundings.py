@@ -4,7 +4,7 @@ import pytest
 
 from rllib_minestudio.env.voxel.engine import VoxelEngine
 from rllib_minestudio.env.voxel.game.survey import CLIMATES, sun_brightness
-from rllib_minestudio.env.voxel.world.worldgen import BIOMES
+from rllib_minestudio.env.voxel.world.climate import BIOMES
 from tests.env.voxel.arena import arena
 
 

@@ -93,7 +93,8 @@ def test_models_keep_to_their_collision_boxes() -> None:
     for kind in MOB_KINDS:
         corners = np.array([(box.low, box.high) for box in MOB_MODELS[kind.name]]) / 16
         assert corners[..., 1].min() == 0
-        assert kind.height * 0.85 < corners[..., 1].max() < kind.height * 1.2
+        # A chicken's head is above its box, in the game as well.
+        assert kind.height * 0.85 < corners[..., 1].max() < kind.height * 1.35
 
 
 def test_assets_are_the_same_every_time(textures: Textures) -> None:

@@ -45,7 +45,7 @@ class Oracle:
 
     def __init__(self, world: World, renderer: Renderer) -> None:
         self._world = world
-        self._textures, self._faces = renderer._atlas
+        self._textures, self._faces, _ = renderer._atlas
         self._boxes = lru_cache(None)(self._boxes_in)
 
     def forget(self) -> None:

@@ -21,7 +21,7 @@ from rllib_minestudio.env.voxel.render.sky import (
     sky_share,
     sun_angle,
 )
-from rllib_minestudio.env.voxel.world.worldgen import biome_at
+from rllib_minestudio.env.voxel.world.climate import biome_at
 from tests.env.voxel.render.render_stage import FLOOR, MIDNIGHT, NOON, Stage
 from tests.env.voxel.render.test_resource_packs import folder, plain, png
 

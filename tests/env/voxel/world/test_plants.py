@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.env.voxel.game.placement import stands
-from rllib_minestudio.env.voxel.world import vegetation, worldgen
+from rllib_minestudio.env.voxel.world import climate, making
 from rllib_minestudio.env.voxel.world.block_states import is_thin, kind_of
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, BLOCKS, OAK_LOG
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, WINDOW
+from rllib_minestudio.env.voxel.world.climate import BIOMES, HIGHEST_PEAK
 from rllib_minestudio.env.voxel.world.plants import SHIFT_XYZ, SHIFT_XZ, shift_of
 from rllib_minestudio.env.voxel.world.thin_blocks import lowest_bit
 from rllib_minestudio.env.voxel.world.world import World
-from rllib_minestudio.env.voxel.world.worldgen import BIOMES
 from tests.env.voxel.caches import check_thin, check_world
 
 POPPY = BLOCK_ID["poppy"]
@@ -20,10 +20,19 @@ SIDE = 5
 SEEDS = range(1, 9)
 
 
-def grown(blocks, top, x, z, seed):
+def new_window():
+    """Blocks, tops and tints of an empty window."""
+    return (
+        np.zeros(WINDOW * WINDOW * HEIGHT, np.uint16),
+        np.zeros(WINDOW**2, np.uint8),
+        np.zeros(WINDOW**2, np.uint8),
+    )
+
+
+def grown(arrays, x, z, seed):
     """The blocks of a chunk, [x, z, y], made into a window."""
-    worldgen.generate_chunk(blocks, top, x, z, seed)
-    vegetation.grow_plants(blocks, top, x, z, seed)
+    making.make_chunk(*arrays, x, z, seed, True)
+    blocks = arrays[0]
     first_x, first_z = x * CHUNK % WINDOW, z * CHUNK % WINDOW
     window = blocks.reshape(WINDOW, WINDOW, HEIGHT)
     return window[first_x : first_x + CHUNK, first_z : first_z + CHUNK].copy()
@@ -32,21 +41,21 @@ def grown(blocks, top, x, z, seed):
 def amid(biome, seed):
     """A chunk well inside a biome."""
     place = np.zeros(2, np.int64)
-    assert worldgen.find_biome(BIOMES.index(biome), 0, 0, seed, place)
+    assert climate.find_biome(BIOMES.index(biome), 0, 0, seed, place)
     return (place // CHUNK).tolist()
 
 
 @pytest.fixture(scope="module")
 def counts():
     """Mean number of blocks of each kind in a chunk, by biome."""
-    blocks, top = np.zeros(WINDOW * WINDOW * HEIGHT, np.uint16), np.zeros(WINDOW**2, np.uint8)
+    arrays = new_window()
     found = {}
     for biome in BIOMES:
         total = np.zeros(len(BLOCKS))
         for seed in SEEDS:
             x, z = amid(biome, seed)
             for i in range(SIDE * SIDE):
-                chunk = grown(blocks, top, x + i // SIDE - 2, z + i % SIDE - 2, seed)
+                chunk = grown(arrays, x + i // SIDE - 2, z + i % SIDE - 2, seed)
                 total += np.bincount(kind_of(chunk).ravel(), minlength=len(BLOCKS))
         means = total / (len(SEEDS) * SIDE * SIDE)
         found[biome] = {block.name: means[kind] for kind, block in enumerate(BLOCKS)}
@@ -68,7 +77,14 @@ BUSHES = ("lilac", "rose_bush", "peony")
         ("plains", (*FLOWERS, *TULIPS), 1.4, 5.5),  # 4 * 64 / 99 = 2.6
         ("forest", ("grass",), 12, 16),  # 2 * 32 / 4 = 16
         ("forest", FLOWERS, 0.7, 2.0),  # 2 * 64 / 99 = 1.3
-        ("forest", (*BUSHES, "lily_of_the_valley"), 0.6, 2.0),  # 64 / 99, three kinds of two halves
+        ("forest", (*BUSHES, "lily_of_the_valley"), 0.4, 2.0),  # 64 / 99, three kinds of two halves
+        ("birch_forest", ("grass",), 12, 16),  # as in the forest
+        ("taiga", ("grass", "fern"), 6, 8),  # 32 / 4
+        ("taiga", ("large_fern",), 4, 13),  # as tall grass in plains
+        ("savanna", ("grass",), 95, 125),  # 20 patches * 32 tries / 4 = 160, on 256 columns
+        ("savanna", ("tall_grass",), 4, 13),
+        ("snowy_tundra", ("grass",), 6, 8),  # 32 / 4
+        ("mountains", ("grass",), 3, 8),  # as much, but not on bare stone
         ("desert", ("dead_bush",), 1.6, 2.2),  # 2 * 4 / 4
         ("desert", ("cactus",), 1.1, 2.1),  # 100 / 130 of one to three blocks
     ],
@@ -83,14 +99,15 @@ def test_what_grows_nowhere_else(counts):
     assert counts["plains"]["sugar_cane"] == 0
 
 
-def test_a_chunk_is_the_same_whatever_was_made_before():
+@pytest.mark.parametrize("biome", BIOMES)
+def test_a_chunk_is_the_same_whatever_was_made_before(biome):
     rng, seed = np.random.default_rng(4), 3
-    x, z = amid("plains", seed)
+    x, z = amid(biome, seed)
     chunks = [(x + i, z + k) for i in range(4) for k in range(4)]
     made = []
     for order in (range(16), rng.permutation(16)):
-        blocks, top = np.zeros(WINDOW * WINDOW * HEIGHT, np.uint16), np.zeros(WINDOW**2, np.uint8)
-        made.append({chunks[i]: grown(blocks, top, *chunks[i], seed) for i in order})
+        arrays = new_window()
+        made.append({chunks[i]: grown(arrays, *chunks[i], seed) for i in order})
     assert all(np.array_equal(made[0][chunk], made[1][chunk]) for chunk in chunks)
     assert any(is_thin(blocks).any() for blocks in made[0].values())
 
@@ -107,7 +124,7 @@ def test_all_that_grows_has_what_it_needs(biome):
             i, k = x * CHUNK + dx, z * CHUNK + dz
             y = world.surface(i, k)
             assert not is_thin(world.block_at(i, y - 1, k))
-            for layer in range(60, 76):
+            for layer in range(60, HIGHEST_PEAK + 4):
                 block = world.block_at(i, layer, k)
                 if is_thin(block):
                     assert stands(block, (i, layer, k), world.block_at)

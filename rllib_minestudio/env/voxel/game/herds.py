@@ -1,0 +1,311 @@
+"""Herds of animals that come with the land, as in Minecraft Java 1.16, and animals far away.
+
+When a chunk is loaded for the first time, a number below the biome's chance gives it a herd, and
+another such number one more. Each is of one kind, drawn by weight among those of the biome; its
+members are scattered around a place in the chunk, where they stand on grass (`spawnMobsForChunk
+Generation`, from memory; chances and weights by `misode/vanilla-worldgen@1.16`). Kinds that this
+engine lacks, such as horses and wolves, are drawn and left out, so that the others are as frequent
+as in the game. All follows from the seed and the chunk alone.
+
+The game saves animals with their chunk. So animals whose chunk is no longer loaded are taken out of
+the game, as they are, and return when it is loaded again. At most `AWAY_CAPACITY` are kept; then
+the oldest are forgotten. So are the oldest of more than `MOST_CHUNKS` chunks that had a herd, which
+have it again when the player returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numba import int64, uint64
+from numpy.typing import NDArray
+
+from rllib_minestudio.env.voxel.data import read_csv
+from rllib_minestudio.env.voxel.entities.records import (
+    MOB_CAPACITY,
+    MOB_KIND_ID,
+    MOB_KINDS,
+    Mobs,
+)
+from rllib_minestudio.env.voxel.kernels import kernel
+from rllib_minestudio.env.voxel.world import physics
+from rllib_minestudio.env.voxel.world.block_shapes import stops_nothing
+from rllib_minestudio.env.voxel.world.block_states import kind_of
+from rllib_minestudio.env.voxel.world.blocks import BLOCKS, GRASS_BLOCK
+from rllib_minestudio.env.voxel.world.box_field import CHUNK, block_index, column_index
+from rllib_minestudio.env.voxel.world.climate import BIOMES, biome_at, hash_place
+from rllib_minestudio.env.voxel.world.land import Chunk, square
+from rllib_minestudio.env.voxel.world.world import LOAD_RADIUS, World
+
+if TYPE_CHECKING:
+    from rllib_minestudio.env.voxel.game.game_state import GameState
+
+AWAY_CAPACITY = 1024
+"""Most animals that are kept for their return."""
+MOST_CHUNKS = 16384
+"""Most chunks of which is known that their herds have appeared."""
+
+_IS_LEAVES = np.array([block.material == "leaves" for block in BLOCKS])
+_SALT = 31
+_TRIES = 4
+"""Places that are tried for each member of a herd."""
+_SCATTER = 5
+"""A member is at most one less than so many columns from the one before, along each axis."""
+
+
+class Group(NamedTuple):
+    """A kind of herd.
+
+    Attributes:
+        mob: Name of its animals.
+        weight: How likely it is among those of its biome.
+        least: Fewest members.
+        most: Most members.
+    """
+
+    mob: str
+    weight: int
+    least: int
+    most: int
+
+
+GROUPS: dict[str, tuple[Group, ...]] = {
+    biome: tuple(
+        Group(row["mob"], int(row["weight"]), int(row["least"]), int(row["most"]))
+        for row in read_csv("herds.csv")
+        if row["biome"] == biome
+    )
+    for biome in BIOMES
+}
+"""Kinds of herds by biome."""
+CHANCES: dict[str, float] = {row["biome"]: float(row["herds"]) for row in read_csv("biomes.csv")}
+"""Chance of a herd in a chunk, and then of each further one, by biome."""
+_LARGEST_CHANCE = max(CHANCES.values())
+
+
+class Herds:
+    """What is known of herds in a game.
+
+    Attributes:
+        are_natural: Whether they appear with the land.
+        centre: The chunk around which they have appeared; None before any have.
+        done: The chunks whose herds have appeared, the oldest first; of those that have one.
+        away: Animals whose chunk is not loaded, the oldest first.
+    """
+
+    def __init__(self) -> None:
+        self.away = Mobs(AWAY_CAPACITY)
+        self.reset(False)
+
+    def reset(self, are_natural: bool) -> None:
+        """Forget everything."""
+        self.are_natural = are_natural
+        self.centre: Chunk | None = None
+        self.done: dict[Chunk, None] = {}
+        self.away.clear()
+
+    def begin_with(self, are_natural: bool, centre: Chunk | None, done: Iterable[Chunk]) -> None:
+        """As `reset`, but with what is known; `away` is then to be filled."""
+        self.reset(are_natural)
+        self.centre = centre
+        self.done.update(dict.fromkeys(done))
+
+
+def follow(state: GameState) -> None:
+    """Let herds appear, and animals leave and return, after other land has been loaded."""
+    herds, centre = state.herds, state.world.centre
+    if not herds.are_natural or centre is None or centre == herds.centre:
+        return
+    before, herds.centre = herds.centre, centre
+    _let_leave(state, centre)
+    _let_return(state, centre)
+    for chunk in _entered(before, centre):
+        if chunk not in herds.done:
+            _appear(state, chunk)
+
+
+def _entered(before: Chunk | None, centre: Chunk) -> Iterator[Chunk]:
+    """Yield the chunks that are loaded around one chunk, and were not around another."""
+    if before is None:
+        yield from square(centre, LOAD_RADIUS)
+        return
+    spans = [range(place - LOAD_RADIUS, place + LOAD_RADIUS + 1) for place in (*before, *centre)]
+    new_rows = [z for z in spans[3] if z not in spans[1]]
+    for x in spans[2]:
+        for z in new_rows if x in spans[0] else spans[3]:
+            yield x, z
+
+
+def _are_near(records: NDArray[np.void], centre: Chunk) -> NDArray[np.bool_]:
+    """Whether the chunk of each mob is loaded around `centre`, bool [n]."""
+    away = np.abs(np.floor(records["position"][:, ::2] / CHUNK) - centre)
+    return away.max(axis=1) <= LOAD_RADIUS
+
+
+def _let_leave(state: GameState, centre: Chunk) -> None:
+    mobs = state.mobs
+    are_near = _are_near(mobs.records[: mobs.count], centre)
+    if are_near.all():
+        return
+    state.herds.away.extend(mobs.records[: mobs.count][~are_near])
+    mobs.keep(are_near)
+
+
+def _let_return(state: GameState, centre: Chunk) -> None:
+    away = state.herds.away
+    are_near = _are_near(away.records[: away.count], centre)
+    returning = np.flatnonzero(are_near)[: MOB_CAPACITY - state.mobs.count]
+    state.mobs.extend(away.records[returning])
+    stay = np.ones(away.count, np.bool_)
+    stay[returning] = False
+    away.keep(stay)
+
+
+def _appear(state: GameState, chunk: Chunk) -> None:
+    """Let the herds of a chunk appear in it; members without room wait with those far away."""
+    herds = list(herds_of(state.world, chunk))
+    for herd in herds:
+        for place, yaw in herd.members:
+            crowd = state.mobs if state.mobs.count < MOB_CAPACITY else state.herds.away
+            crowd.add(MOB_KIND_ID[herd.mob], place, yaw)
+    if herds:
+        done = state.herds.done
+        done[chunk] = None
+        if len(done) > MOST_CHUNKS:
+            del done[next(iter(done))]
+
+
+# ----------------------------------------------------------------------------- the herds of a chunk
+
+
+Generator = NDArray[np.uint64]
+"""State of a generator of random numbers, uint64 [1]; see `physics.random`."""
+Member = tuple[tuple[float, float, float], float]
+"""Place (x, y, z) of an animal's feet, and its yaw in radians."""
+
+
+class Herd(NamedTuple):
+    """A herd of a chunk.
+
+    Attributes:
+        mob: Name of its animals.
+        size: How many they would be if all found a place.
+        members: Those that do; none of a kind that this engine lacks.
+    """
+
+    mob: str
+    size: int
+    members: list[Member]
+
+
+def herds_of(world: World, chunk: Chunk) -> Iterator[Herd]:
+    """Yield the herds of a loaded chunk, on the blocks that are there."""
+    rng = np.zeros(1, np.uint64)
+    first = _begin(chunk[0], chunk[1], world.seed, rng)
+    if first >= _LARGEST_CHANCE:
+        return
+    middle = (chunk[0] * CHUNK + CHUNK // 2, chunk[1] * CHUNK + CHUNK // 2)
+    biome = BIOMES[biome_at(*middle, world.seed)]
+    groups, chance, dice = GROUPS[biome], CHANCES[biome], first
+    while groups and dice < chance:
+        group = _drawn(groups, rng)
+        size = group.least + _below(group.most - group.least + 1, rng)
+        members: list[Member] = []
+        if group.mob in MOB_KIND_ID:
+            members = _scattered(world, chunk, group.mob, size, rng)
+        yield Herd(group.mob, size, members)
+        dice = physics.random(rng)
+
+
+@kernel()
+def _begin(chunk_x: int, chunk_z: int, seed: int, rng: Generator) -> float:
+    """Begin a chunk's own stream of random numbers, and return the first of them."""
+    high, low = hash_place(chunk_x, chunk_z, seed + _SALT), hash_place(chunk_x, chunk_z, seed)
+    rng[0] = (uint64(high) << uint64(32)) | uint64(low) | uint64(1)
+    return physics.random(rng)
+
+
+@kernel()
+def _below(limit: int, rng: Generator) -> int:
+    """A random whole number from 0 to below the limit."""
+    return int64(physics.random(rng) * limit)
+
+
+def _drawn(groups: tuple[Group, ...], rng: Generator) -> Group:
+    left = _below(sum(group.weight for group in groups), rng)
+    for group in groups:
+        left -= group.weight
+        if left < 0:
+            break
+    return group
+
+
+def _scattered(world: World, chunk: Chunk, mob: str, size: int, rng: Generator) -> list[Member]:
+    """Find a place for each member that has one, within the chunk."""
+    kind = MOB_KINDS[MOB_KIND_ID[mob]]
+    found = np.zeros((size, 4))
+    x0, z0, half = chunk[0] * CHUNK, chunk[1] * CHUNK, kind.width / 2
+    count = _scatter(world.blocks, world.top, x0, z0, half, kind.height, rng, found)
+    return [((x, y, z), yaw) for x, y, z, yaw in found[:count].tolist()]
+
+
+@kernel()
+def _scatter(
+    blocks: NDArray[np.uint16],
+    top: NDArray[np.uint8],
+    x0: int,
+    z0: int,
+    half: float,
+    height: float,
+    rng: Generator,
+    found: NDArray[np.float64],
+) -> int:
+    """Scatter a herd over a chunk.
+
+    Args:
+        blocks: The window's blocks.
+        top: The window's column tops.
+        x0: First column of the chunk.
+        z0: First column of the chunk.
+        half: Half the width of an animal.
+        height: Its height.
+        rng: The chunk's random numbers.
+        found: float64 [members, 4]; receives x, y, z of the feet and the yaw of each.
+
+    Returns:
+        How many have found a place.
+    """
+    first_x, first_z = x0 + _below(CHUNK, rng), z0 + _below(CHUNK, rng)
+    x, z, count = first_x, first_z, 0
+    for _ in range(len(found)):
+        is_placed = False
+        for _ in range(_TRIES):
+            y = _ground(blocks, top, x, z)
+            is_placed = kind_of(blocks[block_index(x, y - 1, z)]) == GRASS_BLOCK
+            is_placed &= physics.is_free(blocks, x + 0.5, float(y), z + 0.5, half, height)
+            if is_placed:
+                found[count, 0], found[count, 1], found[count, 2] = x + 0.5, y, z + 0.5
+                found[count, 3] = (physics.random(rng) * 2.0 - 1.0) * np.pi
+                count += 1
+            x, z = x + _step(rng), z + _step(rng)
+            while not (x0 <= x < x0 + CHUNK and z0 <= z < z0 + CHUNK):
+                x, z = first_x + _step(rng), first_z + _step(rng)
+            if is_placed:
+                break
+    return count
+
+
+@kernel(inline="always")
+def _step(rng: Generator) -> int:
+    return _below(_SCATTER, rng) - _below(_SCATTER, rng)
+
+
+@kernel(inline="always")
+def _ground(blocks: NDArray[np.uint16], top: NDArray[np.uint8], x: int, z: int) -> int:
+    """The layer above the highest block of a column that is neither leaves nor passable."""
+    start, y = block_index(x, 0, z), int64(top[column_index(x, z)])
+    while y > 0 and (stops_nothing(blocks[start + y]) or _IS_LEAVES[kind_of(blocks[start + y])]):
+        y -= 1
+    return y + 1

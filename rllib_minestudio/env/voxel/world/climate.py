@@ -1,0 +1,178 @@
+"""Biomes and heights: what the land is like at a column, from the seed alone.
+
+Everything at a place follows from hashes of its coordinates, so chunks come out the same in any
+order and at any distance from the origin. Kernels are compiled without fastmath: the same bits
+everywhere.
+
+Noises decide, each only where those before it leave a choice, so that a column of plains costs two:
+
+    warmth > 0.7      desert, or savanna in a milder climate
+    wetness <= 0.62   plains
+    peaks > 0.64      mountains, which rise from nothing at their border
+    else              by the climate from cold to mild: snowy tundra or taiga, forest, birch forest
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import int64, uint32
+from numpy.typing import NDArray
+
+from rllib_minestudio.env.voxel.data import read_csv
+from rllib_minestudio.env.voxel.kernels import kernel
+
+BIOMES: tuple[str, ...] = tuple(row["biome"] for row in read_csv("biomes.csv"))
+"""Names of all biomes; kernels know them by index."""
+PLAINS, FOREST, DESERT, BIRCH_FOREST, TAIGA, SAVANNA, SNOWY_TUNDRA, MOUNTAINS = range(len(BIOMES))
+
+LOWEST_GROUND, HIGHEST_GROUND = 62, 71
+"""Between these layers is all ground outside mountains, see `land_at`."""
+HIGHEST_PEAK = 103
+"""No ground is higher."""
+
+_BASE_HEIGHT = 63.0
+_BIOME_SCALE = 1.0 / 260.0
+_SEARCH_STEP = 48
+_SEARCH_RINGS = 200
+_DRY, _WET, _PEAKS = 0.7, 0.62, 0.64
+"""Thresholds of the noises of warmth, wetness and peaks."""
+_SAVANNA_FROM, _COLD_TO, _MILD_FROM = 0.55, 0.42, 0.66
+"""Thresholds of the noise of the climate: for savanna in dry land; of cold and of mild woods."""
+
+
+# ------------------------------------------------------------------------- randomness from a place
+
+
+@kernel()
+def hash_place(x: int, z: int, salt: int) -> int:
+    """Well-mixed 32-bit hash of a place: multiplicative mixing with xor shifts (lowbias32)."""
+    value = (
+        (uint32(x) * uint32(0x9E3779B1))
+        ^ (uint32(z) * uint32(0x85EBCA77))
+        ^ (uint32(salt) * uint32(0xC2B2AE3D))
+    )
+    value = uint32(value ^ (value >> uint32(16)))
+    value = uint32(value * uint32(0x7FEB352D))
+    value = uint32(value ^ (value >> uint32(15)))
+    value = uint32(value * uint32(0x846CA68B))
+    return uint32(value ^ (value >> uint32(16)))
+
+
+@kernel(inline="always")
+def _lattice(x: int, z: int, salt: int) -> float:
+    return (hash_place(x, z, salt) >> uint32(8)) * (1.0 / 16777216.0)
+
+
+@kernel()
+def noise(x: float, z: float, salt: int) -> float:
+    """Value noise in [0, 1): random values on the integer lattice, smoothly interpolated."""
+    floor_x = np.floor(x)
+    floor_z = np.floor(z)
+    i = int64(floor_x)
+    k = int64(floor_z)
+    u = x - floor_x
+    v = z - floor_z
+    u = u * u * (3.0 - 2.0 * u)
+    v = v * v * (3.0 - 2.0 * v)
+    low = _lattice(i, k, salt) * (1.0 - u) + _lattice(i + 1, k, salt) * u
+    high = _lattice(i, k + 1, salt) * (1.0 - u) + _lattice(i + 1, k + 1, salt) * u
+    return low * (1.0 - v) + high * v
+
+
+# ----------------------------------------------------------------------------- biomes and heights
+
+
+@kernel(inline="always")
+def _slow(x: int, z: int, salt: int) -> float:
+    return noise(x * _BIOME_SCALE, z * _BIOME_SCALE, salt)
+
+
+@kernel(inline="always")
+def _smooth(value: float) -> float:
+    """From 0 to 1 as the value does, level at both ends."""
+    value = min(max(value, 0.0), 1.0)
+    return value * value * (3.0 - 2.0 * value)
+
+
+@kernel()
+def _biome_and_lift(x: int, z: int, seed: int) -> tuple[int, float]:
+    """The biome's index, and by how much mountains rise above the usual ground."""
+    ragged = noise(x * 0.06, z * 0.06, seed + 13) * 0.04
+    warmth = _slow(x, z, seed + 11)
+    if warmth + ragged > _DRY:
+        return (SAVANNA if _slow(x, z, seed + 14) + ragged > _SAVANNA_FROM else DESERT), 0.0
+    wetness = _slow(x, z, seed + 12)
+    if wetness + ragged <= _WET:
+        return PLAINS, 0.0
+    peaks = _slow(x, z, seed + 15) + ragged
+    if peaks > _PEAKS:
+        # Each factor is 0 at a border, so that a slope begins there and no cliff.
+        share = _smooth((peaks - _PEAKS) / 0.14) * _smooth((wetness + ragged - _WET) / 0.07)
+        share *= _smooth((_DRY - warmth - ragged) / 0.07)
+        crags = (
+            noise(x * 0.028, z * 0.028, seed + 17) * 14.0
+            + noise(x * 0.09, z * 0.09, seed + 18) * 4.0
+        )
+        return MOUNTAINS, share * (15.0 + crags)
+    climate = _slow(x, z, seed + 14) + ragged
+    if climate < _COLD_TO:
+        return (SNOWY_TUNDRA if _slow(x, z, seed + 16) + ragged > 0.5 else TAIGA), 0.0
+    return (BIRCH_FOREST if climate > _MILD_FROM else FOREST), 0.0
+
+
+@kernel()
+def biome_at(x: int, z: int, seed: int) -> int:
+    """Index in `BIOMES` of the biome at column (x, z)."""
+    return _biome_and_lift(x, z, seed)[0]
+
+
+@kernel()
+def land_at(x: int, z: int, seed: int) -> tuple[int, int]:
+    """The biome's index, and the y of the highest ground block, of column (x, z).
+
+    Trees are not counted, nor what is dug.
+    """
+    biome, lift = _biome_and_lift(x, z, seed)
+    hills = noise(x * 0.011, z * 0.011, seed + 1) * 5.5
+    bumps = noise(x * 0.045, z * 0.045, seed + 2) * 1.6
+    return biome, int64(_BASE_HEIGHT + hills + bumps + lift)
+
+
+@kernel()
+def ground_height(x: int, z: int, seed: int) -> int:
+    """The y of the highest ground block of column (x, z), trees not counted."""
+    return land_at(x, z, seed)[1]
+
+
+@kernel()
+def find_biome(biome: int, x: int, z: int, seed: int, out: NDArray[np.int64]) -> bool:
+    """Search for the nearest place amid a biome, ring by ring around (x, z).
+
+    Args:
+        biome: Index in `BIOMES`.
+        x: Column where the search begins.
+        z: Column where the search begins.
+        seed: The world's seed.
+        out: int64 [2]; receives the place's x and z.
+
+    Returns:
+        Whether there is one within about 9,600 blocks.
+    """
+    for ring in range(_SEARCH_RINGS):
+        for i in range(-ring, ring + 1):
+            for k in range(-ring, ring + 1):
+                if max(abs(i), abs(k)) != ring:
+                    continue
+                place_x = x + i * _SEARCH_STEP
+                place_z = z + k * _SEARCH_STEP
+                inside = True
+                for dx in range(-1, 2):
+                    for dz in range(-1, 2):
+                        near_x = place_x + dx * _SEARCH_STEP
+                        near_z = place_z + dz * _SEARCH_STEP
+                        inside = inside and biome_at(near_x, near_z, seed) == biome
+                if inside:
+                    out[0] = place_x
+                    out[1] = place_z
+                    return True
+    return False

@@ -1,0 +1,45 @@
+"""How the blocks of a chunk are made: the order of the steps, as in Minecraft's world generator.
+
+Each step reads and writes blocks of this chunk alone. What begins in the chunks around it, such as
+trees, follows from the seed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rllib_minestudio.env.voxel.kernels import kernel
+from rllib_minestudio.env.voxel.world import trees, vegetation, worldgen
+
+
+@kernel()
+def make_chunk(
+    blocks: NDArray[np.uint16],
+    top: NDArray[np.uint8],
+    tints: NDArray[np.uint8],
+    chunk_x: int,
+    chunk_z: int,
+    seed: int,
+    has_plants: bool,
+) -> tuple[int, int]:
+    """Write the 16 x 16 columns of a chunk, in all layers.
+
+    Args:
+        blocks: The window's blocks, uint16 [2**23].
+        top: The window's column tops, uint8 [2**16].
+        tints: The window's tints, uint8 [2**16]; see `Land`.
+        chunk_x: Chunk coordinate: column x // 16.
+        chunk_z: Chunk coordinate: column z // 16.
+        seed: The world's seed.
+        has_plants: Whether plants grow besides trees and cactus.
+
+    Returns:
+        The lowest layer that is not entirely solid, and the highest layer with a block in it.
+    """
+    low, high = worldgen.fill_chunk(blocks, top, tints, chunk_x, chunk_z, seed)
+    high = max(high, trees.grow_trees(blocks, top, chunk_x, chunk_z, seed))
+    if has_plants:
+        high = max(high, vegetation.grow_plants(blocks, top, chunk_x, chunk_z, seed))
+    high = max(high, worldgen.lay_snow(blocks, top, tints, chunk_x, chunk_z, seed))
+    return low, high
