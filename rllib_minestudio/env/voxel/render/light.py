@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.render.block_atlas import FACE_BITS
 from rllib_minestudio.env.voxel.render.block_looks import (
+    BOXES,
     FULL_LEAVES,
     LEAVES,
     LOOK_SHIFT,
@@ -238,14 +239,16 @@ def tint_faces(tints: Bytes, n: Ints) -> None:
 
 
 @render_kernel
-def paint_snow(blocks: Shorts, n: Ints) -> None:
-    """Let what is below a single layer of snow show it, as rays pass the layer itself."""
+def paint_snow(blocks: Shorts, faces: Ints, n: Ints) -> None:
+    """Let the top of a cube below a single layer of snow show it: rays pass the layer itself."""
+    painted = faces[uint32((SNOW_BLOCK << FACE_BITS) | FACE_TOP)]
     for i in range(LANES):
-        index = n[BLOCK_INDEX + i]
+        index, word = n[BLOCK_INDEX + i], n[TEXEL + i]
         above = int32(blocks[uint32((index + int32(1)) & _LAST_BLOCK)])
         is_snowy = (n[FACE + i] == int32(FACE_TOP)) & (above == int32(SNOW))
+        is_snowy &= (word & int32(BOXES << LOOK_SHIFT)) == int32(0)
         is_snowy &= (index & int32(TOP_LAYER)) != int32(TOP_LAYER)
-        n[BLOCK + i] = int32(SNOW_BLOCK) if is_snowy else n[BLOCK + i]
+        n[TEXEL + i] = painted if is_snowy else word
 
 
 @render_kernel
@@ -261,11 +264,11 @@ def choose_texels(
     found = int32(0)
     for i in range(LANES):
         n[BLOCK + i] = int32(blocks[uint32(n[BLOCK_INDEX + i])])
-    paint_snow(blocks, n)
     for i in range(LANES):
         face = n[FACE + i] & int32(INSIDE - 1)
         n[TEXEL + i] = faces[uint32((n[BLOCK + i] << int32(FACE_BITS)) | face)]
     tint_faces(tints, n)
+    paint_snow(blocks, faces, n)
     for i in range(LANES):
         face, depth = n[FACE + i] & int32(INSIDE - 1), s[DEPTH + i]
         axis = face >> int32(1)
