@@ -35,6 +35,7 @@ class Scene:
         play: Numbers of ticks, and the keys held for as long.
         biome: Where it is.
         slot: In an open screen, the slot that the cursor is moved to.
+        herds: Whether animals come with the land.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Scene:
     play: tuple[tuple[int, Keys], ...] = ((1, {}),)
     biome: str = "plains"
     slot: int | None = field(default=None, kw_only=True)
+    herds: bool = field(default=False, kw_only=True)
 
 
 def _at(daytime: int | str, yaw: int = 0, pitch: int = 0) -> tuple[str, ...]:
@@ -151,6 +153,28 @@ SCENES = (
     Scene("forest", "trunks and leaves, shade under the trees", _at(6000, 60, 5), biome="forest"),
     Scene("forest_night", "darker below trees", _at(18000, 60, 5), biome="forest"),
     Scene("desert", "sand, far view", _at(6000, 120, 5), biome="desert"),
+    Scene("birch_forest", "white trunks, grass a little bluer than in plains", _at(6000, 60, 5),
+          biome="birch_forest"),
+    Scene("taiga", "spruces in tiers and pines with bare trunks, ferns", _at(6000, 120, 5),
+          biome="taiga"),
+    Scene("taiga_above", "the crowns from above", ("/tp @p ~ ~18 ~", *_at(6000, 45, 25)),
+          biome="taiga"),
+    Scene("savanna", "yellow grass, much of it tall; acacias that bend", _at(6000, 90, 3),
+          biome="savanna"),
+    Scene("tundra", "snow with tufts of grass, and white rims on its steps; few spruces",
+          _at(6000, 0, 8), biome="snowy_tundra"),
+    Scene("tundra_steps", "the same from a tree's height: white rims, no green ones",
+          ("/tp @p ~ ~9 ~", *_at(6000, 45, 35)), biome="snowy_tundra"),
+    Scene("mountains", "stone, grass and gravel on slopes; snow on the tops",
+          ("/tp @p ~ ~6 ~", *_at(6000, 200, 12)), biome="mountains"),
+    Scene("mountain_foot", "a slope that begins gently, from the plains before it",
+          ("/teleportbiome @p mountains", "/tp @p ~-70 ~-12 ~", *_at(6000, -90, 0))),
+    Scene("herd", "a herd on the plains, chickens among them",
+          ("/execute at @e[type=chicken,limit=1] run tp @p ~1 ~3 ~-5 10 22", "/time set 6000"),
+          herds=True),
+    Scene("chickens", "chickens from near by: body, wings, thin legs, beak and wattle",
+          ("/summon chicken ~ ~ ~2", "/summon chicken ~1 ~ ~2.5", "/summon chicken ~-1 ~ ~3",
+           *_at(6000, 0, 25))),
     Scene("meadow", "tufts of grass, flowers here and there, and the ground between them",
           _at(6000, 200, 18)),
     Scene("meadow_ahead", "grass thins out with distance", _at(6000, 200, 2)),
@@ -266,7 +290,7 @@ SCENES = (
 
 def draw(scene: Scene, engine: VoxelEngine) -> dict[tuple[int, int], Image.Image]:
     """Play a scene and draw it in both sizes."""
-    engine.reset(SEED, biome=scene.biome)
+    engine.reset(SEED, biome=scene.biome, natural_animals=scene.herds)
     x, y, z = engine.player.position.tolist()
     engine.execute(f"/tp @p {int(x // 1) + 0.5} {y} {int(z // 1) + 0.5} 0 0")
     for command in scene.commands:

@@ -63,6 +63,7 @@ def test_an_episode_that_begins_in_a_saved_game_goes_as_that_game(make):
 def test_what_was_done_before_is_not_rewarded_again(make):
     env = make(callbacks=[{"Rewards": [MINED]}])
     env.reset(seed=3)
+    env.sim.env.execute_cmd("/fill ~ ~-3 ~ ~ ~-2 ~ stone")
     env.sim.env.execute_cmd("/setblock ~ ~-1 ~ dirt")
     looking_down = {"camera": np.array([90.0, 0.0]), "attack": 1}
     rewards = [act(env, **looking_down)[1] for _ in range(60)]

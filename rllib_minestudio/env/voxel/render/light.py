@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.render.block_atlas import FACE_BITS
 from rllib_minestudio.env.voxel.render.block_looks import (
+    BOXES,
     FULL_LEAVES,
     LEAVES,
     LOOK_SHIFT,
@@ -226,15 +227,16 @@ def tint_faces(tints: Bytes, n: Ints) -> None:
 
 
 @inlined_kernel
-def paint_snow(blocks: Shorts, n: Ints) -> None:
-    """Let what is below a single layer of snow show it, as rays pass the layer itself."""
+def paint_snow(blocks: Shorts, faces: Ints, n: Ints) -> None:
+    """Let the top of a cube below a single layer of snow show it: rays pass the layer itself."""
+    painted = faces[uint32((SNOW_BLOCK << FACE_BITS) | FACE_TOP)]
     for i in range(LANES):
-        index = n[BLOCK_INDEX + i]
+        index, word = n[BLOCK_INDEX + i], n[TEXEL + i]
         above = int32(blocks[uint32((index + int32(1)) & _LAST_BLOCK)])
-        block = n[BLOCK + i]
         is_snowy = (n[FACE + i] == int32(FACE_TOP)) & (above == int32(SNOW))
+        is_snowy &= (word & int32(BOXES << LOOK_SHIFT)) == int32(0)
         is_snowy &= (index & int32(TOP_LAYER)) != int32(TOP_LAYER)
-        n[BLOCK + i] = int32(SNOW_BLOCK) if is_snowy else block
+        n[TEXEL + i] = painted if is_snowy else word
 
 
 @inlined_kernel
@@ -250,10 +252,10 @@ def choose_texels(
     found = int32(0)
     for i in range(LANES):
         n[BLOCK + i] = int32(blocks[uint32(n[BLOCK_INDEX + i])])
-    paint_snow(blocks, n)
     for i in range(LANES):
         n[TEXEL + i] = faces[face_entry(n[BLOCK + i], n[FACE + i])]
     tint_faces(tints, n)
+    paint_snow(blocks, faces, n)
     for i in range(LANES):
         face, depth = int32(n[FACE + i] & int32(INSIDE - 1)), s[DEPTH + i]
         axis = int32(face >> int32(1))

@@ -46,10 +46,15 @@ Minecraft's hundred tries for a cactus in a chunk, at any height up to twice the
 three in four chunks; here, a third of the chances have no room.
 """
 _CHANCE[[PLAINS, FOREST, DESERT]] = 4, 170, 40
-_CHANCE[[BIRCH_FOREST, TAIGA]] = 240  # 6.7 in a chunk
+_DENSE = [BIRCH_FOREST, TAIGA]
+_CHANCE[_DENSE] = 240  # 6.7 in a chunk
 _CHANCE[SAVANNA] = 38  # 1.06 in a chunk, of 1.1 tries
 _CHANCE[[SNOWY_TUNDRA, MOUNTAINS]] = 4  # one in nine chunks, of 0.1 tries
 _LARGEST_CHANCE = int(_CHANCE.max())
+_IS_DENSE = np.zeros(len(BIOMES), np.bool_)
+"""Where nearly all cells have a tree: there none is in a cell's outer columns, so that between any
+two there are columns without."""
+_IS_DENSE[_DENSE] = True
 
 OAK, BIRCH, SPRUCE, PINE, ACACIA = range(5)
 """Kinds of trees."""
@@ -88,23 +93,22 @@ def grow_trees(blocks: Window, top: Tops, chunk_x: int, chunk_z: int, seed: int)
     """
     highest = 0
     x0, z0 = chunk_x * CHUNK, chunk_z * CHUNK
-    for cell_x in range(
-        (x0 - _FARTHEST) // TREE_CELL, (x0 + CHUNK - 1 + _FARTHEST) // TREE_CELL + 1
-    ):
-        for cell_z in range(
-            (z0 - _FARTHEST) // TREE_CELL, (z0 + CHUNK - 1 + _FARTHEST) // TREE_CELL + 1
-        ):
+    low, high = -_FARTHEST, CHUNK - 1 + _FARTHEST
+    for cell_x in range((x0 + low) // TREE_CELL, (x0 + high) // TREE_CELL + 1):
+        for cell_z in range((z0 + low) // TREE_CELL, (z0 + high) // TREE_CELL + 1):
             dice = int64(hash_place(cell_x, cell_z, seed + 77))
             if (dice >> 16 & 255) >= _LARGEST_CHANCE:
                 continue
             x = cell_x * TREE_CELL + (dice & 255) % TREE_CELL
             z = cell_z * TREE_CELL + (dice >> 8 & 255) % TREE_CELL
-            away = max(max(x0 - x, x - x0 - CHUNK + 1), max(z0 - z, z - z0 - CHUNK + 1))
-            if away > _FARTHEST:
-                continue
             biome, ground = land_at(x, z, seed)
             if (dice >> 16 & 255) >= _CHANCE[biome]:
                 continue
+            if _IS_DENSE[biome]:
+                x = cell_x * TREE_CELL + 1 + (dice & 255) % (TREE_CELL - 2)
+                z = cell_z * TREE_CELL + 1 + (dice >> 8 & 255) % (TREE_CELL - 2)
+                ground = ground_height(x, z, seed)
+            away = max(max(x0 - x, x - x0 - CHUNK + 1), max(z0 - z, z - z0 - CHUNK + 1))
             if biome == DESERT:
                 tip = _grow_cactus(blocks, top, x, z, ground, dice, away, seed)
             else:

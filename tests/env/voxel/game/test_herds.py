@@ -1,7 +1,5 @@
 """Herds that come with the land: how many, of what, once, and where their animals go and return."""
 
-from collections import Counter
-
 import numpy as np
 import pytest
 
@@ -51,24 +49,41 @@ def all_herds(biome, chunks):
     return found, counted
 
 
+def check(name, found, wanted, deviation):
+    """What is found is within four standard deviations of what is wanted; returns a row."""
+    low, high = wanted - 4 * deviation, wanted + 4 * deviation
+    assert low - 1e-9 <= found <= high + 1e-9, name
+    return f"{name:34} {wanted:8.3f} {found:8.3f}   {max(low, 0):.3f} to {high:.3f}"
+
+
 def check_herds(biome, chunks):
-    """Numbers, kinds and sizes within four standard deviations; returns what was found."""
+    """Numbers, kinds and sizes of herds; returns a table: wanted, found, interval."""
     found, counted = all_herds(biome, chunks)
     chance, groups = CHANCES[biome], GROUPS[biome]
-    wanted, deviation = chance / (1 - chance), np.sqrt(chance * counted) / (1 - chance)
-    assert abs(len(found) - wanted * counted) <= 4 * deviation
+    if not groups:
+        assert not found
+        return []
+    wanted, deviation = chance / (1 - chance), np.sqrt(chance / counted) / (1 - chance)
+    rows = [check(f"{biome}: herds a chunk", len(found) / counted, wanted, deviation)]
     weight = sum(group.weight for group in groups)
     for group in groups:
         herds = [herd for herd in found if herd.mob == group.mob]
         share = group.weight / weight
-        spread = 4 * np.sqrt(len(found) * share * (1 - share))
-        assert abs(len(herds) - share * len(found)) <= spread
+        deviation = np.sqrt(share * (1 - share) / len(found))
+        rows.append(
+            check(f"{biome}: share of {group.mob}", len(herds) / len(found), share, deviation)
+        )
         assert all(group.least <= herd.size <= group.most for herd in herds)
         is_there = group.mob in MOB_KIND_ID
         members = sum(len(herd.members) for herd in herds)
         # Nearly all find a place on open land; under trees, on slopes and stone, fewer.
         assert members == 0 if not is_there else members >= 0.6 * sum(herd.size for herd in herds)
-    return found, counted
+        if is_there:
+            rows.append(
+                f"{biome + ': members of a herd of ' + group.mob:34} {group.least:8.3f} "
+                f"{members / len(herds):8.3f}"
+            )
+    return rows
 
 
 def test_the_tables_are_those_of_the_game():
@@ -87,8 +102,8 @@ def test_herds_are_as_frequent_as_in_the_game():
 @pytest.mark.slow
 @pytest.mark.parametrize("biome", BIOMES)
 def test_herds_of_4000_chunks(biome):
-    found, counted = check_herds(biome, 4000)
-    print(biome, len(found) / counted, Counter(herd.mob for herd in found))
+    """With `-s` they print a table: wanted, found, interval."""
+    print("", *check_herds(biome, 4000), sep="\n")
 
 
 def test_members_stand_on_grass_with_room_within_their_chunk():

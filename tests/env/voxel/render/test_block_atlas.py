@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from rllib_minestudio.env.voxel.data import read_csv
 from rllib_minestudio.env.voxel.render.block_atlas import (
+    FACE_BITS,
     build_block_atlas,
     turned_faces,
 )
@@ -16,12 +18,15 @@ from rllib_minestudio.env.voxel.render.texels import (
     FACE_TOP,
     FACE_WEST,
     FACES,
+    MIP_OFFSET,
     TEXTURE_WORDS,
+    colour,
     mip_mapped,
 )
 from rllib_minestudio.env.voxel.render.textures import textures_of
 from rllib_minestudio.env.voxel.world.block_states import block_of, states_of
 from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, BLOCKS
+from rllib_minestudio.env.voxel.world.worldgen import SNOWY
 
 SIDES = {
     **{"east": FACE_EAST, "west": FACE_WEST, "up": FACE_TOP, "down": FACE_BOTTOM},
@@ -136,3 +141,27 @@ def test_what_looks_alike_shares_a_texture(atlas):
     whole = build_block_atlas(textures_of(None))
     assert len(whole.textures) < 0.85 * len(BLOCKS) * FACES * TEXTURE_WORDS
     assert not whole.faces[:FACES].any() and not whole.textures[:TEXTURE_WORDS].any(), "air"
+
+
+def test_grass_and_leaves_have_the_colours_of_each_biome():
+    names = ("grass_block", "oak_leaves", "spruce_leaves")
+    atlas = build_block_atlas(textures_of(None), [BLOCK_ID[name] for name in names])
+    last = MIP_OFFSET[-1]
+
+    def mean(name, face, tint):
+        start = atlas.starts(BLOCK_ID[name])[face] + tint * TEXTURE_WORDS
+        return np.array([atlas.textures[start + last] >> shift & 255 for shift in (0, 8, 16)])
+
+    for name, column in (("grass_block", "grass"), ("oak_leaves", "foliage")):
+        colours = [colour(row[column]) for row in read_csv("biomes.csv")]
+        for tint, its in enumerate(colours):
+            wanted = mean(name, FACE_TOP, 0) * its / colours[0]
+            assert np.abs(mean(name, FACE_TOP, tint) - wanted).max() < 2.5
+    is_tinted = [
+        bool(atlas.tinted[BLOCK_ID[name] << FACE_BITS | face])
+        for name in names
+        for face in (FACE_TOP, FACE_SOUTH, FACE_BOTTOM)
+    ]
+    assert is_tinted == [True, True, False, True, True, True, False, False, False]
+    side, below_snow = (mean("grass_block", FACE_SOUTH, tint) for tint in (0, SNOWY))
+    assert below_snow.mean() > side.mean() and np.ptp(below_snow) < 60, "white, not green"

@@ -15,10 +15,11 @@ from rllib_minestudio.env.voxel.render.block_looks import joined
 from rllib_minestudio.env.voxel.render.camera import FORWARD, MIP_DEPTH, RIGHT, STEP_X, STEP_Y, UP
 from rllib_minestudio.env.voxel.render.ray_tiles import SKY_DEPTH
 from rllib_minestudio.env.voxel.render.renderer import Renderer
+from rllib_minestudio.env.voxel.render.texels import FACE_TOP
 from rllib_minestudio.env.voxel.render.textures import textures_of
 from rllib_minestudio.env.voxel.world.block_shapes import SHAPES, default_shape, shape_at
 from rllib_minestudio.env.voxel.world.block_states import kind_of, states_of
-from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, BLOCKS, Shape
+from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, BLOCKS, SNOW, Shape
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT
 from rllib_minestudio.env.voxel.world.world import World
 from tests.env.voxel.render.render_stage import FLOOR, Stage
@@ -53,8 +54,8 @@ class Oracle:
         self._boxes.cache_clear()
 
     def _boxes_in(self, cell: Cell) -> tuple[Box, ...]:
-        if self._world.block_at(*cell) == AIR:
-            return ()
+        if self._world.block_at(*cell) in (AIR, SNOW):
+            return ()  # a single layer of snow is painted on the cube below
         return SHAPES[shape_at(self._world.blocks, *cell)].model
 
     def depth(self, eye: np.ndarray, ray: np.ndarray) -> float:
@@ -108,6 +109,10 @@ class Oracle:
     def _clear(self, cell: Cell, face: int, point: np.ndarray, distance: float) -> int:
         """How clear the texel at a point is."""
         block = self._world.block_at(*cell)
+        x, y, z = cell
+        is_cube = SHAPES[shape_at(self._world.blocks, *cell)].model == ((0, 0, 0, 1, 1, 1),)
+        if face == FACE_TOP and is_cube and self._world.block_at(x, y + 1, z) == SNOW:
+            return 0
         if BLOCKS[kind_of(block)].name.endswith("_leaves") and distance > FULL_LEAVES:
             return 0
         x, y, z = (float(p - c) for p, c in zip(point, cell, strict=True))
@@ -300,3 +305,15 @@ def test_joined_boxes_fill_the_same_space() -> None:
         np.testing.assert_array_equal(filled(boxes), filled(shape.model))
     fence = [(6, 0, 6, 10, 16, 10), (7, 6, 0, 9, 9, 6), (7, 6, 10, 9, 9, 16)]
     assert len(joined(tuple(box) for box in fence)) == 2, "the arms run through the post"
+
+
+def test_a_layer_of_snow_is_painted_on_the_cube_below():
+    stage = Stage()
+    stage.stand(pitch=60.0)
+    bare = stage.draw(Renderer((SIZE, SIZE)))
+    stage.fill((-8, 9), (0, 1), (-8, 9), "snow")
+    snowy = stage.draw(Renderer((SIZE, SIZE)))
+    below = np.s_[: SIZE // 2, :]
+    assert snowy[below].mean() > 225 > 140 > bare[below].mean()
+    stage.fill((-8, 9), (-1, 0), (-8, 9), "glass")
+    assert stage.draw(Renderer((SIZE, SIZE)))[below].mean() > 225

@@ -151,21 +151,28 @@ TREES = {
 }
 
 
+def check(name, found, wanted, deviation):
+    """What is found is within four standard deviations of what is wanted; returns a row."""
+    low, high = wanted - 4 * deviation, wanted + 4 * deviation
+    assert low - 1e-9 <= found <= high + 1e-9, name
+    return f"{name:34} {wanted:8.3f} {found:8.3f}   {max(low, 0):.3f} to {high:.3f}"
+
+
 def check_trees(biome, chunks):
-    """Counts and kinds of trees are within four standard deviations; returns the count."""
+    """Counts, kinds and heights of trees; returns a table: wanted, found, interval."""
     found, counted = trees_of(biome, chunks)
     chance, shares = TREES[biome]
-    cells = counted * CHUNK * CHUNK / 36
-    # The number of a chunk's cells is not whole: some are cut by its border.
-    assert abs(len(found) - cells * chance) <= 4 * np.sqrt(cells * chance) + 1e-9
+    wanted = CHUNK * CHUNK / 36 * chance
+    rows = [
+        check(f"{biome}: trees a chunk", len(found) / counted, wanted, np.sqrt(wanted / counted))
+    ]
     for log, share in shares.items():
         number = sum(name == log for name, _ in found)
-        assert (
-            abs(number - share * len(found)) <= 4 * np.sqrt(len(found) * share * (1 - share)) + 1e-9
-        )
+        deviation = np.sqrt(share * (1 - share) / len(found))
+        rows.append(check(f"{biome}: share of {log}", number / len(found), share, deviation))
     for name, trunk in found:
         assert TRUNKS[name][0] <= trunk <= TRUNKS[name][1]
-    return len(found) / counted
+    return rows
 
 
 @pytest.mark.parametrize("biome", ["birch_forest", "taiga", "savanna"])
@@ -176,7 +183,8 @@ def test_trees_are_as_many_and_as_high_as_they_should_be(biome):
 @pytest.mark.slow
 @pytest.mark.parametrize("biome", BIOMES)
 def test_trees_in_400_chunks(biome):
-    print(biome, check_trees(biome, 400))
+    """With `-s` they print a table: wanted, found, interval."""
+    print("", *check_trees(biome, 400), sep="\n")
 
 
 def test_no_tree_is_higher_than_it_may_be():
