@@ -320,7 +320,7 @@ RUN_X, RUN_Z = T_X, T_Z
 LEFT_X, LEFT_Z = T_ONE, T_TWO
 """Cells that are drawn beyond the first one, in the direction of the ray."""
 MISSES, SHORT, LONG = np.int32(0), np.int32(1), np.int32(2)
-"""Whether any ray of a group reaches the layer, and whether one passes `REACH` cells or more."""
+"""Whether any ray of a group meets a cloud, and whether one passes `REACH` cells or more."""
 
 
 @inlined_kernel
@@ -361,8 +361,13 @@ def _enter_from_below(camera: Floats, x0: float, z0: float, sy: float, s: Floats
 
 
 @inlined_kernel
-def _find_boxes(s: Floats, n: Ints) -> None:
-    """Write whether each ray meets a box, given those around the cell in which it enters."""
+def _find_boxes(s: Floats, n: Ints) -> bool:
+    """Write whether each ray meets a box, given those around the cell in which it enters.
+
+    Returns:
+        Whether any does.
+    """
+    some_meet = int32(0)
     for i in range(LANES):
         run_x, run_z, boxes = s[RUN_X + i], s[RUN_Z + i], n[BOX + i]
         per_x, per_z = ONE / abs(run_x), ONE / abs(run_z)
@@ -382,7 +387,10 @@ def _find_boxes(s: Floats, n: Ints) -> None:
             bit = int32(bit + (step_x if is_x else step_z))
             is_drawn = crosses & (min(left_x, left_z) >= ZERO)
             met = either(met, (boxes >> int32(bit & int32(31))) if is_drawn else int32(0))
-        n[MEETS + i] = int32(n[MEETS + i] & met)
+        met = int32(n[MEETS + i] & met)
+        n[MEETS + i] = met
+        some_meet = either(some_meet, met)
+    return some_meet != int32(0)
 
 
 @inlined_kernel
@@ -395,8 +403,7 @@ def _meet_fog(
         return passes
     for i in range(LANES):
         n[BOX + i] = around[uint32(n[CELL_ONE + i])]
-    _find_boxes(s, n)
-    return passes
+    return SHORT if _find_boxes(s, n) else MISSES
 
 
 # ------------------------------------------------------------------------------------ a whole frame

@@ -53,7 +53,7 @@ FLOAT_SCRATCH = WAITING + 7 * 2 * LANES
 # Of each face in the list, the eight cells around the one in front of it.
 NEIGHBOUR, AROUND = 29 * LANES, 37 * LANES
 WAITING_INTS = 45 * LANES  # three values of each ray of two tiles, see `waiting_rays`
-# Models of cells that rays have met in this frame, each in the one slot in which it may be.
+# Models of cells that rays have met, each in the one slot in which it may be.
 MODELS_KNOWN = 512
 MODEL_CELL = WAITING_INTS + 3 * 2 * LANES
 MODEL_IN_CELL = MODEL_CELL + MODELS_KNOWN

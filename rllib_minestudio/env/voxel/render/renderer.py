@@ -53,6 +53,7 @@ from rllib_minestudio.env.voxel.render.models import (
 )
 from rllib_minestudio.env.voxel.render.plants import Plants
 from rllib_minestudio.env.voxel.render.ray_tiles import new_scratch
+from rllib_minestudio.env.voxel.render.see_through import forget_models
 from rllib_minestudio.env.voxel.render.sky import (
     SKY_OF_BIOME,
     SKY_STEP_TICKS,
@@ -156,6 +157,8 @@ class Renderer:
         self._atlas, self._models = _block_atlas(resource_pack), _models(resource_pack)
         self._faces = _faces_with_looks(resource_pack)
         self._floats, self._ints = new_scratch()
+        # What the models of cells in the scratch depend on.
+        self._models_of: tuple[World | None, int, int, int] = (None, 0, 0, 0)
         capacity = MOB_CAPACITY + ITEM_CAPACITY + FALLING_CAPACITY
         self._instances = np.zeros((capacity, INSTANCE_SIZE), np.float32)
         self._instance_models = np.zeros(capacity, np.int32)
@@ -281,6 +284,11 @@ class Renderer:
     def _draw_world(self, world: World, frame: Frame) -> None:
         """Draw terrain, sky and plants."""
         camera = self.camera
+        # Other chunks are loaded only when the player enters another one.
+        chunk = camera.column_x // CHUNK, camera.column_z // CHUNK
+        if self._models_of != (world, world.changes, *chunk):
+            self._models_of = (world, world.changes, *chunk)
+            forget_models(self._ints)
         render_terrain(
             world.blocks,
             world.box,

@@ -216,11 +216,9 @@ def _slot(index: int) -> int:
     return int32((index ^ (index >> int32(7)) ^ (index >> int32(15))) & _LAST_SLOT)
 
 
-@render_kernel
 def forget_models(n: Ints) -> None:
-    """Forget the models of all cells, which may have changed since the last frame."""
-    for slot in range(MODELS_KNOWN):
-        n[MODEL_CELL + slot] = int32(-1)
+    """Forget the models of all cells, as blocks have changed."""
+    n[MODEL_CELL : MODEL_CELL + MODELS_KNOWN] = -1
 
 
 @inlined_kernel
@@ -282,8 +280,7 @@ def _meet_box(model: int, box: int, s: Floats, n: Ints) -> None:
         enter = max(enter_x, max(enter_y, enter_z))
         leave = min(max(low_x, high_x), min(max(low_y, high_y), max(low_z, high_z)))
         met = max(enter, ZERO)
-        is_there = (n[MODEL + i] == model) & (enter <= leave)
-        is_there &= (leave >= ZERO) & (met > s[ENTERED + i])
+        is_there = (n[MODEL + i] == model) & (met <= leave) & (met > s[ENTERED + i])
         is_next = is_there & (met < met_before)
         beyond = max(beyond, leave) if is_there & (met == met_before) else beyond
         s[BEYOND + i] = leave if is_next else beyond

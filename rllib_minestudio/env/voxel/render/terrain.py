@@ -55,7 +55,6 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     TILE,
 )
 from rllib_minestudio.env.voxel.render.see_through import (
-    forget_models,
     is_tinted,
     tint_all,
 )
@@ -150,7 +149,6 @@ def render_terrain(
     roof = float32(ceiling)
     around_eye = field_around_eye(box, camera, roof, column_x, column_z)
     white_sky, white_glow = lowest_white(1, n), lowest_white(LEVELS, n)
-    forget_models(n)
     under_sky = WHITE if white_sky < LEVELS - 1 else FULLY
     # What the scratch already holds for all rays.
     is_open, level_before = False, MIXED
