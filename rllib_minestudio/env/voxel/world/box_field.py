@@ -14,11 +14,19 @@ layer radius changed. `build` computes both from the blocks alone; `refresh` onl
 from __future__ import annotations
 
 import numpy as np
-from numba import int32, uint8, uint16, uint64
+from numba import int32, int64, uint8, uint16, uint32, uint64
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.kernels import kernel, shared_with_kernels
 from rllib_minestudio.env.voxel.world.block_states import stops_rays
+from rllib_minestudio.env.voxel.world.column_bits import (
+    COLUMN_WORDS,
+    WORD_LAYERS,
+    Bits,
+    bits_from,
+    lowest_bit,
+    without_lowest,
+)
 
 # --------------------------------------------------------------------------------- the layer radius
 # The first stage of the box field: how far away the nearest block of a cell's own layer is.
@@ -40,6 +48,12 @@ SOLID, OPEN = uint8(0), uint8(MAX_RADIUS)
 
 _LAYER_STEP = uint8(1)
 _LAYER_LANES, _WORDS = np.uint64(SLAB), np.uint64(SLAB // WORD)
+_BYTE = np.uint64(255)
+_OPENED = np.array(
+    [sum(MAX_RADIUS << WORD * i for i in range(WORD) if bits >> i & 1) for bits in range(256)],
+    np.uint64,
+)
+"""Words of eight layers, open where a bit is set and solid elsewhere."""
 _SPAN = REACH + 1  # the columns that a change reaches, and one that it does not
 
 Columns = NDArray[np.int32]
@@ -50,6 +64,7 @@ Columns = NDArray[np.int32]
 def build_layer_radius(
     blocks: NDArray[np.uint16],
     top: NDArray[np.uint8],
+    hollow: Bits,
     layer_radius: NDArray[np.uint8],
     x0: int,
     x1: int,
@@ -63,6 +78,7 @@ def build_layer_radius(
     Args:
         blocks: The window's blocks, uint16 [2**23].
         top: The window's column tops, uint8 [2**16].
+        hollow: Where the land is hollow, see `hollows`.
         layer_radius: Overwritten in these columns, uint8 [2**23].
         x0: First column.
         x1: Column after the last, at most 256 - 2 * REACH away from the first.
@@ -83,7 +99,7 @@ def build_layer_radius(
     size = (all_x1 - all_x0 + 2) * (all_z1 - all_z0 + 2) * SLAB  # with a ring of columns around
     for slab in range(low // SLAB * SLAB, high, SLAB):
         distances = np.full(size, OPEN, np.uint8)
-        _mark(blocks, top, distances, all_x0, all_x1, all_z0, all_z1, slab, low)
+        _mark(blocks, top, hollow, distances, all_x0, all_x1, all_z0, all_z1, slab)
         for side in (-1, 1):
             _spread(distances, all_x0, all_x1, all_z0, all_z1, side)
         _store(distances, layer_radius, x0, x1, z0, z1, slab, REACH)
@@ -94,6 +110,7 @@ def build_layer_radius(
 def refresh_layer_radius(
     blocks: NDArray[np.uint16],
     top: NDArray[np.uint8],
+    hollow: Bits,
     layer_radius: NDArray[np.uint8],
     x0: int,
     x1: int,
@@ -107,6 +124,7 @@ def refresh_layer_radius(
     Args:
         blocks: The window's blocks, uint16 [2**23].
         top: The window's column tops, uint8 [2**16].
+        hollow: Where the land is hollow, the change included.
         layer_radius: uint8 [2**23], exact before within `REACH` + 1 columns of the change.
         x0: First column.
         x1: Column after the last.
@@ -127,7 +145,7 @@ def refresh_layer_radius(
     for slab in range(y0 // SLAB * SLAB, y1, SLAB):
         distances = np.full(size, OPEN, np.uint8)
         _surround(distances, layer_radius, x0, x1, z0, z1, slab)
-        _mark(blocks, top, distances, x0, x1, z0, z1, slab, 0)
+        _mark(blocks, top, hollow, distances, x0, x1, z0, z1, slab)
         for side in (-1, 1):
             _spread(distances, x0, x1, z0, z1, side)
         changed |= _store(distances, layer_radius, x0, x1, z0, z1, slab, 0)
@@ -175,30 +193,35 @@ def _surround(
 def _mark(
     blocks: NDArray[np.uint16],
     top: NDArray[np.uint8],
+    hollow: Bits,
     distances: NDArray[np.uint8],
     x0: int,
     x1: int,
     z0: int,
     z1: int,
     slab: int,
-    low: int,
 ) -> None:
     """Set the distances of blocks that stop rays to 0, in the columns [x0, x1) x [z0, z1).
 
-    Only the blocks between layer `low`, below which all do, and a column's top are looked up: where
-    chunks are made, these are few.
+    Blocks are looked up only where the land is hollow below a column's top: these are few.
     """
-    row = (z1 - z0 + 2) * SLAB
-    first = uint64(min(max(low - slab, 0), SLAB))
+    row, shift = (z1 - z0 + 2) * SLAB, uint64(slab % WORD_LAYERS)
+    words, part = distances.view(np.uint64), slab // WORD_LAYERS
     for x in range(x0, x1):
         for z in range(z0, z1):
             here = uint64((x - x0 + 1) * row + (z - z0 + 1) * SLAB)
             column = uint64(block_index(x, slab, z))
-            for i in range(first):
-                distances[here + i] = SOLID
-            for i in range(first, uint64(min(max(top[column_index(x, z)] + 1 - slab, 0), SLAB))):
+            index = column_index(x, z)
+            word = hollow[COLUMN_WORDS * index + part]
+            lanes = word >> shift
+            for i in range(_WORDS):
+                words[here // uint64(WORD) + i] = _OPENED[(lanes >> (uint64(WORD) * i)) & _BYTE]
+            left = uint64(uint32((word & ~bits_from(int64(top[index]) + 1, part)) >> shift))
+            while left:
+                i = uint64(lowest_bit(left))
                 if stops_rays(blocks[column + i]):
                     distances[here + i] = SOLID
+                left = without_lowest(left)
 
 
 @kernel()
@@ -425,13 +448,13 @@ _SCRATCH = 192
 def build(
     blocks: NDArray[np.uint16],
     top: NDArray[np.uint8],
+    hollow: Bits,
     layer_radius: NDArray[np.uint8],
     box: NDArray[np.uint16],
     x0: int,
     x1: int,
     z0: int,
     z1: int,
-    low: int,
     high: int,
 ) -> None:
     """Compute layer radius and boxes of the columns [x0, x1) x [z0, z1), in all layers.
@@ -441,29 +464,44 @@ def build(
     Args:
         blocks: The window's blocks, uint16 [2**23].
         top: The window's column tops, uint8 [2**16].
+        hollow: Where the land is hollow, see `hollows`.
         layer_radius: Overwritten in these columns, uint8 [2**23].
         box: Overwritten in these columns, uint16 [2**23].
         x0: First column.
         x1: Column after the last, at most 256 - 2 * REACH away from the first.
         z0: First column.
         z1: Column after the last.
-        low: These columns, and those within `REACH` of them, are solid below this layer.
         high: From this layer up, nothing is solid within `REACH` columns of them.
     """
+    low = _lowest_hollow(hollow, x0 - REACH, x1 + REACH, z0 - REACH, z1 + REACH)
     for x in range(x0, x1):
         for z in range(z0, z1):
             column = block_index(x, 0, z)
             box[column : column + low] = uint16(SOLID)
             box[column + low : column + HEIGHT] = _ALL_OPEN
-    columns = build_layer_radius(blocks, top, layer_radius, x0, x1, z0, z1, low, high)
+    columns = build_layer_radius(blocks, top, hollow, layer_radius, x0, x1, z0, z1, low, high)
     alike = np.zeros(len(columns), np.uint8)
     _update_boxes(layer_radius, box, columns, alike, low, min(high + MAX_RUN, HEIGHT))
+
+
+@kernel()
+def _lowest_hollow(hollow: Bits, x0: int, x1: int, z0: int, z1: int) -> int:
+    """The lowest layer in which the columns [x0, x1) x [z0, z1) are hollow, `HEIGHT` if none."""
+    for part in range(COLUMN_WORDS):
+        word = uint64(0)
+        for x in range(x0, x1):
+            for z in range(z0, z1):
+                word |= hollow[COLUMN_WORDS * column_index(x, z) + part]
+        if word != uint64(0):
+            return part * WORD_LAYERS + lowest_bit(word)
+    return HEIGHT
 
 
 @kernel()
 def refresh(
     blocks: NDArray[np.uint16],
     top: NDArray[np.uint8],
+    hollow: Bits,
     layer_radius: NDArray[np.uint8],
     box: NDArray[np.uint16],
     x0: int,
@@ -481,6 +519,7 @@ def refresh(
     Args:
         blocks: The window's blocks, uint16 [2**23].
         top: The window's column tops, uint8 [2**16].
+        hollow: Where the land is hollow, the change included.
         layer_radius: uint8 [2**23].
         box: uint16 [2**23].
         x0: First column.
@@ -490,7 +529,7 @@ def refresh(
         y0: First layer.
         y1: Layer after the last.
     """
-    columns, alike = refresh_layer_radius(blocks, top, layer_radius, x0, x1, z0, z1, y0, y1)
+    columns, alike = refresh_layer_radius(blocks, top, hollow, layer_radius, x0, x1, z0, z1, y0, y1)
     low, high = max(y0 - MAX_RUN, 0), min(y1 + MAX_RUN, HEIGHT)
     _update_boxes(layer_radius, box, columns, alike, low, high)
 
@@ -531,19 +570,27 @@ def _update_boxes(
         begin = max(first - MAX_RUN, 0) - bottom * WORD
         counts[begin : first + SLAB + MAX_RUN - bottom * WORD] = uint8(0xFF)
         mask = counts.view(np.uint64)
+        in_slab = np.zeros(_AROUND * WORD, np.uint8)
+        in_slab[first - bottom * WORD : first + SLAB - bottom * WORD] = uint8(0xFF)
+        slab_mask = in_slab.view(np.uint64)
         is_found = np.zeros(MAX_RADIUS + 1, np.bool_)
         for number in range(len(columns)):
             kind, column = alike[number], columns[number]
-            around, differs = uint64(column // WORD + bottom), uint64(0)
+            around, at = uint64(column // WORD + bottom), uint64(column + first)
+            differs, is_open = uint64(0), uint64(0)
             for i in range(_WORDS_AROUND):
                 differs |= (kept[around + i] ^ found[kind, i]) & mask[i]
+                is_open |= kept[around + i] & slab_mask[i]
+            if not is_open:
+                for i in range(_LANES):
+                    box[at + i] = uint16(SOLID)
+                continue
             if differs or not is_found[kind]:
                 for i in range(_WORDS_AROUND):
                     found[kind, i] = words[_PAD_WORDS + i] = kept[around + i]
                 _find_runs(scratch, here)
                 _find_boxes(scratch, here, boxes[kind])
                 is_found[kind] = True
-            at = uint64(column + first)
             for i in range(_LANES):
                 box[at + i] = boxes[kind, i]
 

@@ -1,6 +1,6 @@
-"""Terrain: gentle hills, biomes, trees and cactus, from the seed alone.
+"""Terrain: gentle hills and biomes, from the seed alone.
 
-What else grows on it is in `vegetation`.
+`making` has what is done to it next.
 
 Everything at a place follows from hashes of its coordinates, so chunks come out the same in any
 order and at any distance from the origin. Kernels are compiled without fastmath: the same bits
@@ -23,16 +23,6 @@ PLAINS, FOREST, DESERT = range(3)
 
 _BASE_HEIGHT = 63.0
 _SOIL_DEPTH = 3
-_TREE_CELL = 6
-"""Side, in columns, of the cells that may hold one tree each."""
-_TREE_CHANCE = np.array([4, 170, 40], np.int64)
-"""Chance, out of 256, of a tree (in the desert, a cactus) in a cell, by biome.
-
-Minecraft's hundred tries for a cactus in a chunk, at any height up to twice the ground's, come to
-three in four chunks; here, a third of the chances have no room.
-"""
-_CANOPY = 2
-"""Largest horizontal reach of a tree from its trunk, in columns."""
 _BIOME_SCALE = 1.0 / 260.0
 _SEARCH_STEP = 48
 _SEARCH_RINGS = 200
@@ -130,10 +120,10 @@ def find_biome(biome: int, x: int, z: int, seed: int, out: NDArray[np.int64]) ->
 
 
 @kernel()
-def generate_chunk(
+def fill_chunk(
     blocks: NDArray[np.uint16], top: NDArray[np.uint8], chunk_x: int, chunk_z: int, seed: int
-) -> tuple[int, int]:
-    """Write the 16 x 16 columns of a chunk, in all layers.
+) -> int:
+    """Write the 16 x 16 columns of a chunk, in all layers: solid ground, and air above.
 
     Args:
         blocks: The window's block ids, uint16 [2**23].
@@ -143,9 +133,8 @@ def generate_chunk(
         seed: The world's seed.
 
     Returns:
-        The lowest layer that is not entirely solid, and the highest layer with a block in it.
+        The highest layer with a block in it.
     """
-    lowest = HEIGHT - 1
     highest = 0
     for x in range(chunk_x * CHUNK, (chunk_x + 1) * CHUNK):
         for z in range(chunk_z * CHUNK, (chunk_z + 1) * CHUNK):
@@ -153,17 +142,8 @@ def generate_chunk(
             start = block_index(x, 0, z)
             _fill_column(blocks[start : start + HEIGHT], x, z, height, seed)
             top[column_index(x, z)] = height
-            lowest = min(lowest, height + 1)
             highest = max(highest, height)
-    first_x = (chunk_x * 16 - _CANOPY) // _TREE_CELL
-    last_x = (chunk_x * 16 + 15 + _CANOPY) // _TREE_CELL
-    first_z = (chunk_z * 16 - _CANOPY) // _TREE_CELL
-    last_z = (chunk_z * 16 + 15 + _CANOPY) // _TREE_CELL
-    for cell_x in range(first_x, last_x + 1):
-        for cell_z in range(first_z, last_z + 1):
-            tip = _grow_plant(blocks, top, chunk_x, chunk_z, cell_x, cell_z, seed)
-            highest = max(highest, tip)
-    return lowest, highest
+    return highest
 
 
 @kernel()
@@ -176,97 +156,3 @@ def _fill_column(column: NDArray[np.uint16], x: int, z: int, height: int, seed: 
         column[height - _SOIL_DEPTH - 2 : height - _SOIL_DEPTH] = b.SANDSTONE
     column[height] = b.SAND if sandy else b.GRASS_BLOCK
     column[height + 1 :] = b.AIR
-    ore = hash_place(x, z, seed + 5)
-    depth = int64((ore >> uint32(8)) % uint32(height - 12))
-    if ore & uint32(31) == 0:
-        column[4 + depth] = b.COAL_ORE
-    elif ore & uint32(31) == 1:
-        column[4 + depth * 3 // 4] = b.IRON_ORE
-    elif ore & uint32(1023) == 2:
-        column[4 + depth % 11] = b.DIAMOND_ORE
-
-
-@kernel()
-def _grow_plant(
-    blocks: NDArray[np.uint16],
-    top: NDArray[np.uint8],
-    chunk_x: int,
-    chunk_z: int,
-    cell_x: int,
-    cell_z: int,
-    seed: int,
-) -> int:
-    """Grow a cell's plant, if it has one, inside one chunk, and return the y of its tip."""
-    dice = int64(hash_place(cell_x, cell_z, seed + 77))
-    x = cell_x * _TREE_CELL + (dice & 255) % _TREE_CELL
-    z = cell_z * _TREE_CELL + (dice >> 8 & 255) % _TREE_CELL
-    biome = biome_at(x, z, seed)
-    if (dice >> 16 & 255) >= _TREE_CHANCE[biome]:
-        return 0
-    ground = ground_height(x, z, seed)
-    if biome == DESERT:
-        if x // CHUNK != chunk_x or z // CHUNK != chunk_z or not _has_room(x, z, ground, seed):
-            return 0
-        tip = ground + 1 + (dice >> 24) % 3
-        start = block_index(x, 0, z)
-        blocks[start + ground + 1 : start + tip + 1] = b.CACTUS
-        column = column_index(x, z)
-        top[column] = max(int64(top[column]), tip)  # a tree next to it may be higher
-        return tip
-    birch = biome == FOREST and (dice >> 28) % 4 == 0
-    log = b.BIRCH_LOG if birch else b.OAK_LOG
-    leaves = b.BIRCH_LEAVES if birch else b.OAK_LEAVES
-    trunk = 4 + (dice >> 24 & 15) % 3 + (1 if birch else 0)
-    for i in range(x - _CANOPY, x + _CANOPY + 1):
-        for k in range(z - _CANOPY, z + _CANOPY + 1):
-            if i // CHUNK == chunk_x and k // CHUNK == chunk_z:
-                _grow_tree_column(blocks, top, i, k, x, z, ground, trunk, log, leaves, seed)
-    return ground + trunk + 1
-
-
-@kernel()
-def _has_room(x: int, z: int, ground: int, seed: int) -> bool:
-    """Whether a cactus in column (x, z) would touch nothing, so far as its cell and the land go."""
-    if x % _TREE_CELL == _TREE_CELL - 1 or z % _TREE_CELL == _TREE_CELL - 1:
-        return False  # the cell beyond may have a cactus in its first columns
-    for side in range(4):
-        step = 1 - 2 * (side & 1)
-        near_x, near_z = x + (step if side < 2 else 0), z + (step if side >= 2 else 0)
-        if ground_height(near_x, near_z, seed) > ground:
-            return False
-    return True
-
-
-@kernel()
-def _grow_tree_column(
-    blocks: NDArray[np.uint16],
-    top: NDArray[np.uint8],
-    i: int,
-    k: int,
-    x: int,
-    z: int,
-    ground: int,
-    trunk: int,
-    log: int,
-    leaves: int,
-    seed: int,
-) -> None:
-    """Write column (i, k) of the tree at (x, z): two wide layers of leaves below two narrow."""
-    start = block_index(i, 0, k)
-    tip = 0
-    for layer in range(-2, 2):
-        reach = _CANOPY if layer < 0 else 1
-        away = max(abs(i - x), abs(k - z))
-        corner = abs(i - x) == reach and abs(k - z) == reach
-        trimmed = corner and (layer == 1 or hash_place(i * 4 + layer, k, seed) & uint32(1))
-        y = ground + trunk + layer
-        if away <= reach and not trimmed and blocks[start + y] == b.AIR:
-            blocks[start + y] = leaves
-            tip = y
-    if i == x and k == z:
-        blocks[start + ground] = b.DIRT
-        blocks[start + ground + 1 : start + ground + trunk + 1] = log
-        blocks[start + ground + trunk + 1] = leaves
-        tip = ground + trunk + 1
-    column = column_index(i, k)
-    top[column] = max(int64(top[column]), tip)
