@@ -13,7 +13,14 @@ import numpy as np
 from numba import int64, uint8, uint64
 
 from rllib_minestudio.env.voxel.kernels import kernel
-from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, block_index, column_index
+from rllib_minestudio.env.voxel.world.box_field import (
+    CHUNK,
+    HEIGHT,
+    WINDOW,
+    block_index,
+    column_index,
+    place_in_window,
+)
 from rllib_minestudio.env.voxel.world.column_bits import (
     COLUMN_WORDS,
     WORD_LAYERS,
@@ -28,6 +35,7 @@ from rllib_minestudio.env.voxel.world.light_field import (
     Columns,
     Ids,
     Light,
+    Queue,
     Slots,
     is_open,
     level_of,
@@ -58,7 +66,7 @@ def enter_chunk(
         slots: The slots of the chunk, and of those around it that are made.
         x0: First column of the chunk.
         z0: First column of the chunk.
-        high: No block of the chunk is at or above this layer.
+        high: No block of the chunk emits light from this layer up.
 
     Returns:
         How many columns beyond the chunk this light may have changed.
@@ -94,11 +102,23 @@ def enter_chunk(
                         brightest, highest = max(brightest, level), max(highest, y)
     if end == 0:
         return 0
-    spread(light, blocks, slots, BLOCKS, queue, end)
-    reach = brightest - 1
-    ceiling = min(highest + reach + 1, HEIGHT)
+    queue, end = spread(light, blocks, slots, BLOCKS, queue, end)
+    reach = _reach(queue, end, x0, z0)
+    ceiling = min(highest + brightest, HEIGHT)
     _find_glow(light, glow, x0 - reach, x1 + reach, z0 - reach, z1 + reach, ceiling)
     return reach
+
+
+@kernel(allocates=False)
+def _reach(queue: Queue, end: int, x0: int, z0: int) -> int:
+    """How many columns beyond the chunk at (x0, z0) there are cells of a queue or next to one."""
+    farthest = 0
+    for number in range(end):
+        x, _, z = place_in_window(int64(queue[number]))
+        dx = ((x - x0 + WINDOW // 2) & (WINDOW - 1)) - WINDOW // 2
+        dz = ((z - z0 + WINDOW // 2) & (WINDOW - 1)) - WINDOW // 2
+        farthest = max(farthest, max(max(-dx, dx - CHUNK + 1), max(-dz, dz - CHUNK + 1)))
+    return farthest + 1
 
 
 @kernel()

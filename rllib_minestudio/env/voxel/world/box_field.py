@@ -90,14 +90,15 @@ def build_layer_radius(
     Returns:
         Where these columns begin.
     """
+    begin, end = low // SLAB * SLAB, -(-high // SLAB) * SLAB
     for x in range(x0, x1):
         for z in range(z0, z1):
             column = block_index(x, 0, z)
-            layer_radius[column : column + low] = SOLID
-            layer_radius[column + low : column + HEIGHT] = OPEN
+            layer_radius[column : column + begin] = SOLID
+            layer_radius[column + end : column + HEIGHT] = OPEN
     all_x0, all_x1, all_z0, all_z1 = x0 - REACH, x1 + REACH, z0 - REACH, z1 + REACH
     size = (all_x1 - all_x0 + 2) * (all_z1 - all_z0 + 2) * SLAB  # with a ring of columns around
-    for slab in range(low // SLAB * SLAB, high, SLAB):
+    for slab in range(begin, end, SLAB):
         distances = np.full(size, OPEN, np.uint8)
         _mark(blocks, top, hollow, distances, all_x0, all_x1, all_z0, all_z1, slab)
         for side in (-1, 1):
@@ -213,13 +214,18 @@ def _mark(
             column = uint64(block_index(x, slab, z))
             index = column_index(x, z)
             word = hollow[COLUMN_WORDS * index + part]
-            lanes = word >> shift
+            lanes, at = uint32(word >> shift), here // uint64(WORD)
+            if lanes == uint32(0):
+                for i in range(_WORDS):
+                    words[at + i] = uint64(0)
+                continue
             for i in range(_WORDS):
-                words[here // uint64(WORD) + i] = _OPENED[(lanes >> (uint64(WORD) * i)) & _BYTE]
+                words[at + i] = _OPENED[uint64(lanes >> uint32(uint64(WORD) * i)) & _BYTE]
             left = uint64(uint32((word & ~bits_from(int64(top[index]) + 1, part)) >> shift))
             while left:
                 i = uint64(lowest_bit(left))
-                if stops_rays(blocks[column + i]):
+                block = blocks[column + i]
+                if block != 0 and stops_rays(block):
                     distances[here + i] = SOLID
                 left = without_lowest(left)
 
@@ -439,6 +445,9 @@ _ALL_OPEN = uint16(MAX_RADIUS | MAX_RUN << 5 | MAX_RUN << 10)
 _PAD = 2 * WORD
 # Words that hold a slab and `MAX_RUN` layers at either end, wherever in a word they begin.
 _AROUND = 9
+# And those that hold the slab alone.
+_WITHIN = 5
+_WORDS_WITHIN = np.uint64(_WITHIN)
 _WORDS_AROUND, _LAST_AROUND = np.uint64(_AROUND), HEIGHT // WORD - _AROUND
 _UP, _DOWN = np.uint64(128), np.uint64(160)
 _SCRATCH = 192
@@ -474,14 +483,16 @@ def build(
         high: From this layer up, nothing is solid within `REACH` columns of them.
     """
     low = _lowest_hollow(hollow, x0 - REACH, x1 + REACH, z0 - REACH, z1 + REACH)
+    # Boxes reach up to `MAX_RUN` layers farther than blocks.
+    begin, end = low // SLAB * SLAB, min(-(-(high + MAX_RUN) // SLAB) * SLAB, HEIGHT)
     for x in range(x0, x1):
         for z in range(z0, z1):
             column = block_index(x, 0, z)
-            box[column : column + low] = uint16(SOLID)
-            box[column + low : column + HEIGHT] = _ALL_OPEN
+            box[column : column + begin] = uint16(SOLID)
+            box[column + end : column + HEIGHT] = _ALL_OPEN
     columns = build_layer_radius(blocks, top, hollow, layer_radius, x0, x1, z0, z1, low, high)
     alike = np.zeros(len(columns), np.uint8)
-    _update_boxes(layer_radius, box, columns, alike, low, min(high + MAX_RUN, HEIGHT))
+    _update_boxes(layer_radius, box, columns, alike, begin, end)
 
 
 @kernel()
@@ -570,21 +581,24 @@ def _update_boxes(
         begin = max(first - MAX_RUN, 0) - bottom * WORD
         counts[begin : first + SLAB + MAX_RUN - bottom * WORD] = uint8(0xFF)
         mask = counts.view(np.uint64)
-        in_slab = np.zeros(_AROUND * WORD, np.uint8)
-        in_slab[first - bottom * WORD : first + SLAB - bottom * WORD] = uint8(0xFF)
+        within = uint64(min(first // WORD - bottom, _AROUND - _WITHIN))
+        in_slab = np.zeros(_WITHIN * WORD, np.uint8)
+        begin = first - (bottom + int64(within)) * WORD
+        in_slab[begin : begin + SLAB] = uint8(0xFF)
         slab_mask = in_slab.view(np.uint64)
         is_found = np.zeros(MAX_RADIUS + 1, np.bool_)
         for number in range(len(columns)):
             kind, column = alike[number], columns[number]
             around, at = uint64(column // WORD + bottom), uint64(column + first)
             differs, is_open = uint64(0), uint64(0)
-            for i in range(_WORDS_AROUND):
-                differs |= (kept[around + i] ^ found[kind, i]) & mask[i]
-                is_open |= kept[around + i] & slab_mask[i]
+            for i in range(_WORDS_WITHIN):
+                is_open |= kept[around + within + i] & slab_mask[i]
             if not is_open:
                 for i in range(_LANES):
                     box[at + i] = uint16(SOLID)
                 continue
+            for i in range(_WORDS_AROUND):
+                differs |= (kept[around + i] ^ found[kind, i]) & mask[i]
             if differs or not is_found[kind]:
                 for i in range(_WORDS_AROUND):
                     found[kind, i] = words[_PAD_WORDS + i] = kept[around + i]

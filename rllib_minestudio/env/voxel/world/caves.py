@@ -31,9 +31,9 @@ from rllib_minestudio.env.voxel.world.column_bits import (
     COLUMN_WORDS,
     WORD_LAYERS,
     Bits,
-    bits_between,
     bits_from,
     lowest_bit,
+    set_run,
     without_lowest,
 )
 from rllib_minestudio.env.voxel.world.physics import random, random_bits
@@ -41,7 +41,7 @@ from rllib_minestudio.env.voxel.world.worldgen import hash_place
 
 LAVA_LAYERS = 11
 """Below this layer lava fills what is carved."""
-NEAR = 8
+NEAR = 6
 """Columns around a chunk in which `is_carved` can be asked."""
 
 _LOWEST = 2
@@ -62,8 +62,9 @@ _MARGIN, _NEAR_SIDE = np.float32(NEAR), np.float32(CHUNK + 2 * NEAR)
 _SALT = 3000
 
 _TURN = 2.0 * np.pi
-_CUBIC, _QUINTIC, _SEPTIC = -1.0 / 6.0, 1.0 / 120.0, -1.0 / 5040.0
-"""Coefficients of the series of the sine."""
+_ANGLES = 4096
+_SINES = np.round(np.sin(np.arange(_ANGLES) * (_TURN / _ANGLES)), 6)
+"""Sines of so many angles, the same on all machines, whose last bits may differ."""
 _21_BITS = np.uint64((1 << 21) - 1)
 
 Spheres = NDArray[np.float32]
@@ -76,7 +77,7 @@ _GRID = 256.0
 
 # ---------------------------------------------------------------------------- spheres that are kept
 
-_SLOTS, _KEPT = 32, 1 << 16
+_SLOTS, _KEPT = 32, 1 << 17
 """Starts kept along each axis, those around all chunks of the window; and spheres kept."""
 _STRETCH = 32
 """Spheres in a row of which it is known which columns they touch."""
@@ -89,18 +90,18 @@ class Burrows(NamedTuple):
 
     Attributes:
         start: The chunk in each slot, x and z, and the seed; int64 [1024, 3].
-        first: How many spheres had been walked before its own, int64 [1024].
-        count: How many are its own, int64 [1024].
+        firsts: How many spheres had been walked before its own, int64 [1024].
+        counts: How many are its own, int64 [1024].
         spheres: Row `n % _KEPT` holds the n-th that was walked, from the corner of the chunk that
             it belongs to.
         bounds: What each stretch of spheres touches: lowest x and z, then highest, float32
-            [2048, 4].
+            [4096, 4].
         walked: How many have been walked, int64 [1]; those of a start begin with a stretch.
     """
 
     start: NDArray[np.int64]
-    first: NDArray[np.int64]
-    count: NDArray[np.int64]
+    firsts: NDArray[np.int64]
+    counts: NDArray[np.int64]
     spheres: Spheres
     bounds: NDArray[np.float32]
     walked: NDArray[np.int64]
@@ -111,8 +112,8 @@ def new_burrows() -> Burrows:
     slots = _SLOTS * _SLOTS
     return Burrows(
         start=np.full((slots, 3), -1, np.int64),  # no seed is negative
-        first=np.zeros(slots, np.int64),
-        count=np.zeros(slots, np.int64),
+        firsts=np.zeros(slots, np.int64),
+        counts=np.zeros(slots, np.int64),
         spheres=np.zeros((_KEPT, 6), np.float32),
         bounds=np.zeros((_KEPT // _STRETCH, 4), np.float32),
         walked=np.zeros(1, np.int64),
@@ -127,18 +128,18 @@ def _slot_of(x: int, z: int) -> int:
 @kernel()
 def _walk_all(burrows: Burrows, chunk_x: int, chunk_z: int, seed: int) -> None:
     """Walk the starts from which tunnels may lead to a chunk, unless they are kept."""
-    start, first, count, walked = burrows.start, burrows.first, burrows.count, burrows.walked
+    start, firsts, counts, walked = burrows.start, burrows.firsts, burrows.counts, burrows.walked
     for x in range(chunk_x - _FARTHEST, chunk_x + _FARTHEST + 1):
         for z in range(chunk_z - _FARTHEST, chunk_z + _FARTHEST + 1):
             slot = _slot_of(x, z)
             is_there = start[slot, 0] == x and start[slot, 1] == z and start[slot, 2] == seed
-            if is_there and walked[0] - first[slot] <= _KEPT // 2:
+            if is_there and walked[0] - firsts[slot] <= _KEPT // 2:
                 continue
             start[slot, 0], start[slot, 1], start[slot, 2] = x, z, seed
-            first[slot] = walked[0] = -(-walked[0] // _STRETCH) * _STRETCH
+            firsts[slot] = walked[0] = -(-walked[0] // _STRETCH) * _STRETCH
             _walk_start(burrows, x, z, seed)
-            count[slot] = walked[0] - first[slot]
-            _find_bounds(burrows, first[slot])
+            counts[slot] = walked[0] - firsts[slot]
+            _find_bounds(burrows, firsts[slot])
 
 
 @kernel(allocates=False)
@@ -186,7 +187,7 @@ def spheres_near(burrows: Burrows, chunk_x: int, chunk_z: int, seed: int) -> Sph
     """
     _walk_all(burrows, chunk_x, chunk_z, seed)
     near, count, bounds = np.empty((256, 6), np.float32), 0, burrows.bounds
-    firsts, counts, spheres = burrows.first, burrows.count, burrows.spheres
+    firsts, counts, spheres = burrows.firsts, burrows.counts, burrows.spheres
     for away_x in range(-_FARTHEST, _FARTHEST + 1):
         for away_z in range(-_FARTHEST, _FARTHEST + 1):
             slot = _slot_of(chunk_x + away_x, chunk_z + away_z)
@@ -233,14 +234,10 @@ def _add_near(
 # ------------------------------------------------------------------------------ tunnels are walked
 
 
-@kernel()
+@kernel(inline="always")
 def _sine(turns: float) -> float:
-    """The sine of an angle in turns, by operations that give the same bits on every machine."""
-    turns -= np.floor(turns + 0.5)
-    turns = min(turns, 0.5 - turns) if turns > 0.0 else max(turns, -0.5 - turns)
-    angle = turns * _TURN
-    square = angle * angle
-    return angle * (1.0 + square * (_CUBIC + square * (_QUINTIC + square * _SEPTIC)))
+    """The sine of an angle in turns, from a table, as the game has it."""
+    return _SINES[uint32(int64(turns * _ANGLES) & (_ANGLES - 1))]
 
 
 @kernel()
@@ -400,8 +397,9 @@ def _layers(near: Spheres, number: int, share: float) -> tuple[int, int]:
     """The layers that a sphere of a tunnel has in a column, from the first to before the second."""
     middle, up = near[number, _Y] + _HALF, near[number, _UP]
     half = up * np.sqrt(_ONE - share)
-    low = int64(np.floor(middle - min(half, up * _FLOOR))) + 1
-    return max(low, _LOWEST), int64(np.ceil(middle + half))
+    # Conversion rounds towards 0, which below the world does not matter.
+    low, high = int64(middle - min(half, up * _FLOOR)) + 1, int64(middle + half) + 1
+    return max(low, _LOWEST), high
 
 
 @kernel(inline="always")
@@ -458,6 +456,7 @@ def carve(
     hollow: Bits,
     chunk_x: int,
     chunk_z: int,
+    high: int,
     near: Spheres,
 ) -> int:
     """Carve caves and ravines out of a chunk that is plain up to its tops.
@@ -468,6 +467,7 @@ def carve(
         hollow: Where the land is hollow; updated.
         chunk_x: Chunk coordinate: column x // 16.
         chunk_z: Chunk coordinate: column z // 16.
+        high: The highest top.
         near: From `spheres_near`.
 
     Returns:
@@ -475,6 +475,11 @@ def carve(
     """
     narrowness = np.empty(HEIGHT, np.float32)
     for number in range(len(near)):
+        x, z, across = near[number, _X], near[number, _Z], near[number, _ACROSS]
+        if near[number, _Y] - near[number, _UP] > high or min(x, z) <= -across:
+            continue
+        if max(x, z) >= CHUNK + across:
+            continue
         if near[number, _RAVINE_SALT] == 0:
             _open_sphere(hollow, chunk_x, chunk_z, near, number)
         else:
@@ -502,9 +507,9 @@ def _open_sphere(hollow: Bits, chunk_x: int, chunk_z: int, near: Spheres, number
             share = _share_across(near, number, x, z)
             if share < _ONE:
                 low, high = _layers(near, number, share)
-                first = COLUMN_WORDS * column_index(chunk_x * CHUNK + x, chunk_z * CHUNK + z)
-                for part in range(COLUMN_WORDS):
-                    hollow[uint32(first + part)] |= bits_between(low, high, part)
+                column = column_index(chunk_x * CHUNK + x, chunk_z * CHUNK + z)
+                if low < high:
+                    set_run(hollow, uint32(COLUMN_WORDS * column), low, high)
 
 
 @kernel(allocates=False)

@@ -6,7 +6,7 @@ So a kernel finds the few cells that matter in a glance at two words, and goes f
 from __future__ import annotations
 
 import numpy as np
-from numba import uint64
+from numba import uint32, uint64
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.kernels import kernel
@@ -52,3 +52,17 @@ def bits_from(layer: int, part: int) -> int:
 def bits_between(low: int, high: int, part: int) -> int:
     """The bits of a column's word `part` in the layers [low, high)."""
     return bits_from(low, part) & ~bits_from(high, part)
+
+
+@kernel(inline="always")
+def set_run(bits: Bits, first: int, low: int, high: int) -> None:
+    """Set the bits of at most 63 layers from `low` on, before `high`, where a column's begin.
+
+    Layer 0 is not among them, and those beyond the last are left out.
+    """
+    run = (_ONE << uint64(high - low)) - _ONE
+    if low < WORD_LAYERS:
+        bits[first] |= run << uint64(low)
+        bits[first + uint32(1)] |= run >> uint64(WORD_LAYERS - low)
+    elif low < COLUMN_WORDS * WORD_LAYERS:
+        bits[first + uint32(1)] |= run << uint64(low - WORD_LAYERS)

@@ -31,8 +31,10 @@ Ready chunks are therefore the same whatever was loaded before, and in whatever 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Set
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.world import (
     box_field,
@@ -92,17 +94,17 @@ class Land:
         self._burrows, self._shapes = caves.new_burrows(), veins.find_shapes()
         self._slots: dict[Chunk, Chunk] = {}
         """Slot in the window -> the chunk in it."""
+        self._left_over: set[Chunk] = set()
+        """Slots that may hold what was made before the reset."""
         self.reset(0)
 
     def reset(self, seed: int, has_plants: bool = True) -> None:
-        """Forget all chunks and edits, and take another seed."""
+        """Forget all chunks and edits, and take another seed.
+
+        What was made is gone after the next `make_ready`, which writes over most of it.
+        """
         self.seed, self.has_plants = seed, has_plants
-        # What no chunk was in is zero already; in a new land, that is all of these 43 MB.
-        for row in {x for x, _ in self._slots}:
-            for array in (self.blocks, self.layer_radius, self.box):
-                array.reshape(CHUNKS, -1)[row] = 0
-            for array in (self.top, self.thin, self.hollow):
-                array.reshape(CHUNKS, -1)[row] = 0
+        self._left_over.update(self._slots)
         self._slots.clear()
         self.edits.clear()
         self._ceiling: dict[Chunk, int] = {}
@@ -134,6 +136,8 @@ class Land:
                     self._make(near)
         for xs, zs in _rectangles(chunks):
             self._build(xs, zs)
+        if self._left_over:
+            self._clear_left_over()
 
     def advance(self, chunk: Chunk) -> bool:
         """Do one step towards making a chunk ready: make one chunk, or build its fields.
@@ -175,23 +179,39 @@ class Land:
             del self._ceiling[overwritten]
         arrays = self.blocks, self.top, self.hollow, self._burrows, self._shapes
         low, high = making.make_chunk(*arrays, *chunk, self.seed, self.has_plants)
+        glowing = caves.LAVA_LAYERS
         if edited := self.edits.enter(chunk, self.blocks, self.top, self.hollow):
             low, high = min(low, edited[0]), max(high, edited[1])
+            glowing = max(glowing, edited[1] + 1)
         self._slots[slot] = chunk
         self._ceiling[chunk] = high + 1
         x, z = chunk[0] * CHUNK, chunk[1] * CHUNK
         thin_blocks.enter_chunk(self.blocks, self.thin, x, z, low, high + 1)
-        self._let_light_in(chunk)
+        self._let_light_in(chunk, glowing)
 
-    def _let_light_in(self, chunk: Chunk) -> None:
-        """Add a chunk just made to the fields of light."""
-        slots = np.zeros((CHUNKS, CHUNKS), np.bool_)
-        for near in square(chunk, 1):
-            if near in self._ceiling:
-                slots[near[0] % CHUNKS, near[1] % CHUNKS] = True
-        arrays = self.lighting, self.blocks, self.top, self.hollow, slots.reshape(-1)
-        x, z = chunk[0] * CHUNK, chunk[1] * CHUNK
-        lighting.enter_chunk(*arrays, x, z, self._ceiling[chunk])
+    def _clear_left_over(self) -> None:
+        """Make zero what is left from before the reset, which nothing has been written over."""
+        fields = self.layer_radius, self.box
+        arrays = self.blocks, self.top, self.thin, self.hollow, *self.lighting
+        for slot in self._left_over:
+            chunk = self._slots.get(slot)
+            if chunk is None:
+                for array in arrays:
+                    _in_slot(array, slot)[...] = 0
+            if chunk not in self._ready:
+                for array in fields:
+                    _in_slot(array, slot)[...] = 0
+        self._left_over.clear()
+
+    def _let_light_in(self, chunk: Chunk, glowing: int) -> None:
+        """Add a chunk just made, in which nothing glows from a layer up, to the fields of light."""
+        slots = np.zeros(CHUNKS * CHUNKS, np.bool_)
+        for x in range(chunk[0] - 1, chunk[0] + 2):
+            for z in range(chunk[1] - 1, chunk[1] + 2):
+                if (x, z) in self._ceiling:
+                    slots[x % CHUNKS * CHUNKS + z % CHUNKS] = True
+        arrays = self.lighting, self.blocks, self.top, self.hollow, slots
+        lighting.enter_chunk(*arrays, chunk[0] * CHUNK, chunk[1] * CHUNK, glowing)
 
     def _build(self, xs: Span, zs: Span) -> None:
         """Build the fields of the chunks [xs) x [zs); all chunks around them must be made."""
@@ -202,10 +222,18 @@ class Land:
             self.hollow,
             self.layer_radius,
             self.box,
-            *(bound * CHUNK for span in (xs, zs) for bound in span),
+            xs[0] * CHUNK,
+            xs[1] * CHUNK,
+            zs[0] * CHUNK,
+            zs[1] * CHUNK,
             self.ceiling(around),
         )
         self._ready.update((x, z) for x in range(*xs) for z in range(*zs))
+
+
+def _in_slot(array: NDArray[Any], slot: Chunk) -> NDArray[Any]:
+    """A slot's part of one of the window's arrays, as a view [16, 16 * entries per column]."""
+    return array.reshape(CHUNKS, CHUNK, CHUNKS, -1)[slot[0], :, slot[1]]
 
 
 def _chunks_of(xs: Span, zs: Span, margin: int) -> list[Chunk]:

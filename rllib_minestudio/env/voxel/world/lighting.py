@@ -80,7 +80,7 @@ def enter_chunk(
         slots: The slots of the chunk, and of those around it that are made, bool [256].
         x0: First column of the chunk.
         z0: First column of the chunk.
-        high: No block of the chunk is at or above this layer.
+        high: No block of the chunk emits light from this layer up.
     """
     light, floor, glow, dimmed, shade = lighting
     sky_light.enter_chunk(light, blocks, top, hollow, floor, slots, x0, z0)

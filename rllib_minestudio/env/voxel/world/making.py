@@ -47,7 +47,7 @@ def make_chunk(
     high = worldgen.fill_chunk(blocks, top, chunk_x, chunk_z, seed)
     hollows.open_above(hollow, top, chunk_x, chunk_z)
     near = caves.spheres_near(burrows, chunk_x, chunk_z, seed)
-    low = caves.carve(blocks, top, hollow, chunk_x, chunk_z, near)
+    low = caves.carve(blocks, top, hollow, chunk_x, chunk_z, high, near)
     veins.grow_veins(blocks, chunk_x, chunk_z, seed, high + 1, shapes)
     high = max(high, trees.grow_trees(blocks, top, chunk_x, chunk_z, seed, near))
     if has_plants:

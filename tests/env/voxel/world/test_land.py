@@ -184,7 +184,7 @@ def remake(made: list[Chunk], ready: list[Chunk], edits: dict[tuple[int, int, in
     FRESH._ceiling = dict.fromkeys(made, HEIGHT)
     FRESH.hollow.fill(2**64 - 1)
     for chunk in made:
-        FRESH._let_light_in(chunk)
+        FRESH._let_light_in(chunk, HEIGHT)
     for x, z in ready:
         first_x, first_z = x * CHUNK, z * CHUNK
         box_field.build(

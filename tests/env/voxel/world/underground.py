@@ -362,10 +362,7 @@ def engine_starts(seed: int) -> list[np.ndarray]:
     burrows = caves.new_burrows()
     caves.spheres_near(burrows, 0, 0, seed)
     slots = np.flatnonzero(burrows.start[:, 2] == seed)
-    return [
-        burrows.spheres[burrows.first[slot] : burrows.first[slot] + burrows.count[slot], :5]
-        for slot in slots
-    ]
+    return [burrows.spheres[burrows.firsts[slot] :][: burrows.counts[slot], :5] for slot in slots]
 
 
 def count_spheres(worlds: int) -> list[Row]:
