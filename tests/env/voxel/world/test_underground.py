@@ -27,9 +27,27 @@ def test_as_much_starts_as_in_the_game():
     check(underground.count_spheres(6))
 
 
+def test_spheres_carve_what_the_rules_say():
+    side = 3
+    for seed in underground.seeds(4):
+        burrows, carved = caves.new_burrows(), np.zeros((side * CHUNK, side * CHUNK, HEIGHT), bool)
+        for x, z in np.ndindex(side, side):
+            caves.spheres_near(burrows, x, z, seed)
+        for slot in np.flatnonzero(burrows.counts):
+            x, z, _ = burrows.start[slot] * CHUNK
+            for row in burrows.spheres[burrows.firsts[slot] :][: burrows.counts[slot]]:
+                salt = int(row[5])
+                narrow = [caves._narrowness(salt, y) for y in range(HEIGHT)] if salt else None
+                place = row[0] + x, row[1], row[2] + z
+                underground.open_sphere(carved, underground.Sphere(*place, row[3], row[4], narrow))
+        land = underground.made_land(side, seed)[:, :, :50]
+        differ = np.isin(land, (AIR, LAVA)) != carved[:, :, :50]
+        assert carved[:, :, :50].sum() > 500 and differ.sum() <= 2  # by rounding
+
+
 @pytest.mark.slow
 def test_caves_are_as_large_and_as_often_open_as_in_the_game():
-    check(underground.count_caves(16, 5, 4))
+    check(underground.count_caves(32, 5, 4))
 
 
 @pytest.mark.slow
