@@ -13,7 +13,6 @@ from rllib_minestudio.env.voxel.engine import VoxelEngine
 from rllib_minestudio.env.voxel.items.inventory import MAIN_SLOTS
 from rllib_minestudio.env.voxel.items.items import ITEMS
 from rllib_minestudio.env.voxel.player.player import apply_effects
-from rllib_minestudio.env.voxel.world import making
 from rllib_minestudio.env.voxel.world.block_states import covers, is_thin, stops_rays
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, MAX_RADIUS, MAX_RUN, WINDOW
 from rllib_minestudio.env.voxel.world.light_field import FULL, block_level, sky_level
@@ -27,6 +26,7 @@ from rllib_minestudio.env.voxel.world.optics import (
     optics_of,
 )
 from rllib_minestudio.env.voxel.world.world import LOAD_RADIUS, World
+from tests.env.voxel.window import Window
 
 
 def check_caches(engine: VoxelEngine) -> None:
@@ -44,6 +44,7 @@ def check_world(world: World) -> None:
     check_blocks(world)
     check_tops(world)
     check_thin(world)
+    check_hollow(world)
     check_box_field(world)
     check_light(world)
     check_shade(world)
@@ -55,16 +56,15 @@ def check_blocks(world: World) -> None:
     What the edits should be, only the test knows that made them.
     """
     land = world._land
-    arrays = np.zeros_like(world.blocks), np.zeros_like(world.top), np.zeros_like(world.tints)
-    blocks = arrays[0]
+    anew = Window()
     made = np.zeros(world.blocks.shape, bool).reshape(WINDOW, WINDOW, HEIGHT)
-    for chunk in land.made:
-        making.make_chunk(*arrays, *chunk, world.seed, world.has_plants)
+    for chunk in sorted(land.made, reverse=True):
+        anew.make(*chunk, world.seed, world.has_plants)
         x, z = (place * CHUNK % WINDOW for place in chunk)
         made[x : x + CHUNK, z : z + CHUNK] = True
     edited = np.unpackbits(land.edits.bits, bitorder="little").astype(bool)
     assert not edited[~made.reshape(-1)].any(), "edits of no chunk"
-    differ = (world.blocks != blocks) & ~edited & made.reshape(-1)
+    differ = (world.blocks != anew.blocks) & ~edited & made.reshape(-1)
     assert not differ.any(), "blocks"
 
 
@@ -88,6 +88,18 @@ def check_thin(world: World) -> None:
     bits = np.unpackbits(world.thin.view(np.uint8), bitorder="little")
     kept = bits.reshape(WINDOW, WINDOW, HEIGHT).astype(bool)
     assert np.array_equal(kept, thin), "thin"
+
+
+def check_hollow(world: World) -> None:
+    """Where the land is not marked as hollow, in all made chunks, it is plain."""
+    hollow = np.unpackbits(world._land.hollow.view(np.uint8), bitorder="little")
+    hollow = hollow.reshape(WINDOW, WINDOW, HEIGHT).astype(bool)
+    optics = optics_of(world.blocks)
+    plain = stops_rays(world.blocks) & is_opaque(optics) & (emission(optics) == 0)
+    for chunk in world._land.made:
+        x, z = (place * CHUNK % WINDOW for place in chunk)
+        here = np.s_[x : x + CHUNK, z : z + CHUNK]
+        assert (plain.reshape(hollow.shape)[here] | hollow[here]).all(), "hollow"
 
 
 def check_box_field(world: World) -> None:

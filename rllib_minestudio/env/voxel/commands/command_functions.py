@@ -133,14 +133,15 @@ def _read_block(word: str) -> tuple[int, str]:
     name, shape = BLOCKS[kind].name, BLOCKS[kind].shape
     if shape is Shape.REFUSED:
         raise CommandError(
-            f"Unable to put {name}: fluids, fire, portals and technical blocks are not simulated"
+            f"Unable to put {name}: water, fire, portals and technical blocks are not simulated"
         )
     properties = _read_properties(word, kind)
     family = FAMILY_OF[kind]
     derived = [name for name in properties if name in family.derived]
     stored = {name: properties[name] for name in properties if name in family.stored}
     follows = f"{', '.join(derived)} follows from the blocks around it" if derived else ""
-    return block_of(kind, stored), _reasons(follows, _ignored_data(word))
+    is_still = "lava does not flow here" if name == "lava" else ""
+    return block_of(kind, stored), _reasons(follows, is_still, _ignored_data(word))
 
 
 def _read_filter(word: str) -> BlockFilter:

@@ -21,7 +21,7 @@ from rllib_minestudio.env.voxel.entities.records import (
 )
 from rllib_minestudio.env.voxel.items.items import ITEMS
 from rllib_minestudio.env.voxel.kernels import kernel
-from rllib_minestudio.env.voxel.world import physics, surfaces
+from rllib_minestudio.env.voxel.world import lava, physics, surfaces
 from rllib_minestudio.env.voxel.world.blocks import AIR
 
 ACTIVE_RANGE = 72.0
@@ -48,7 +48,7 @@ def _can_jump_over(blocks: NDArray[np.uint16], mob: np.void) -> bool:
 
 @kernel()
 def _walk(blocks: NDArray[np.uint16], mob: np.void, speed: float) -> float:
-    """Move a mob for one tick; return the damage of a landing.
+    """Move a mob for one tick; return the damage of a landing, or of lava.
 
     The speed is squared because a walking mob's input and its acceleration both equal its speed.
     """
@@ -71,10 +71,14 @@ def _walk(blocks: NDArray[np.uint16], mob: np.void, speed: float) -> float:
     mob.moved[0], mob.moved[1], mob.moved[2] = moved_x, moved_y, moved_z
     landing = surfaces.landed_on(blocks, mob.position)
     damage = physics.fall(mob, moved_y, surfaces.softness(landing, False))
-    physics.apply_gravity_and_drag(mob, slipperiness if was_on_ground else 1.0)
     if MOB_GLIDES[mob.kind]:
         damage = 0.0
-        if not mob.on_ground and velocity[1] < 0.0:
+    if lava.is_in_lava(blocks, mob.position):
+        damage = max(damage, lava.DAMAGE)
+        lava.slow_down(velocity, 1.0)
+    else:
+        physics.apply_gravity_and_drag(mob, slipperiness if was_on_ground else 1.0)
+        if MOB_GLIDES[mob.kind] and not mob.on_ground and velocity[1] < 0.0:
             velocity[1] *= _GLIDE
     if speed > 0.0 and mob.on_ground and (moved_x != dx or moved_z != dz):
         if _can_jump_over(blocks, mob):
@@ -223,6 +227,13 @@ _MERGE_REACH = 0.5 + 2.0 * _DROP_HALF
 _LARGEST_STACK = np.array(
     [ITEMS[item].max_stack if item in ITEMS else 0 for item in range(max(ITEMS) + 1)]
 )
+_IS_FIREPROOF = np.array(
+    [
+        item in ITEMS and ITEMS[item].name.startswith(("netherite_", "ancient_debris"))
+        for item in range(max(ITEMS) + 1)
+    ]
+)
+"""Whether lava leaves a dropped item as it is, by item, bool."""
 _REACH = 0.3 + 1.0 + _DROP_HALF
 """Half the player's width, one block, and half the item's width."""
 _REACH_BELOW = 0.5 + _DROP_HEIGHT
@@ -332,6 +343,9 @@ def tick_items(
         item.moved[0] = item.position[0] - x
         item.moved[1] = item.position[1] - y
         item.moved[2] = item.position[2] - z
+        if lava.is_in_lava(blocks, item.position) and not _IS_FIREPROOF[item["item"]]:
+            item.quantity = 0  # it vanishes in the next tick
+            continue
         if _is_merge_due(item, x, y, z):
             _merge(items, kept, row)
             if item.quantity == 0:

@@ -116,6 +116,7 @@ _BOUNDED: dict[str, Any] = {
     "hand_item": _ItemId,
     "block": _Block,
     "goal": _Goal,
+    "fireproof": _Flag,
     **dict.fromkeys(("position", "seen", "goal_x", "goal_z"), _At),
     **dict.fromkeys(("velocity", "speed"), _Speed),
     **dict.fromkeys(("walked", "sprinted", "crept"), _Distance),

@@ -17,7 +17,10 @@ _SCATTER_SPEED = 0.3
 
 
 def surface_place(state: GameState, x: int, z: int) -> tuple[float, float, float]:
-    """Load the land around column (x, z), and return a place nearby on top of natural ground."""
+    """Load the land around column (x, z), and return a place nearby on top of natural ground.
+
+    It is not on the floor of a ravine.
+    """
     world = state.world
     world.load_around(x, z)
     for ring in range(_SPAWN_RINGS):
@@ -26,6 +29,8 @@ def surface_place(state: GameState, x: int, z: int) -> tuple[float, float, float
                 if max(abs(dx), abs(dz)) != ring:
                     continue
                 y = world.surface(x + dx, z + dz)
+                if y <= climate.ground_height(x + dx, z + dz, world.seed):
+                    continue  # the ground is carved away
                 if world.kind_at(x + dx, y - 1, z + dz) in (GRASS_BLOCK, SAND):
                     return x + dx + 0.5, float(y), z + dz + 0.5
     return x + 0.5, float(world.surface(x, z)), z + 0.5

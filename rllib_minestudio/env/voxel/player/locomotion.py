@@ -33,7 +33,7 @@ from rllib_minestudio.env.voxel.player.player import (
 )
 from rllib_minestudio.env.voxel.player.raycast import BLOCK, find_target
 from rllib_minestudio.env.voxel.player.view import follow_player, tick_swing, tick_view
-from rllib_minestudio.env.voxel.world import physics, surfaces
+from rllib_minestudio.env.voxel.world import lava, physics, surfaces
 from rllib_minestudio.env.voxel.world.block_states import ACTS_WHEN_USED, kind_of
 from rllib_minestudio.env.voxel.world.box_field import block_index
 from rllib_minestudio.env.voxel.world.physics import FARTHEST, VOID, VOID_DAMAGE
@@ -102,11 +102,14 @@ def _update_sprinting(player: np.void, keys: int, ahead: float) -> None:
 
 
 @kernel()
-def _jump(blocks: NDArray[np.uint16], player: np.void, keys: int) -> None:
+def _jump(blocks: NDArray[np.uint16], player: np.void, keys: int, depth: float) -> None:
+    """Jump off the ground, or rise in lava, which is `depth` blocks deep."""
     if player.jump_delay > 0:
         player.jump_delay -= 1
     if not keys & JUMP:
         player.jump_delay = 0
+    elif depth > lava.SWIMMING_DEPTH or (depth > 0.0 and not player.on_ground):
+        player.velocity[1] += lava.RISE
     elif player.on_ground and player.jump_delay == 0:
         player.jump_delay = physics.JUMP_DELAY
         player.jumps += 1
@@ -122,7 +125,7 @@ def _jump(blocks: NDArray[np.uint16], player: np.void, keys: int) -> None:
 
 
 @kernel()
-def _accelerate(player: np.void, ahead: float, left: float, grip: float) -> None:
+def _accelerate(player: np.void, ahead: float, left: float, grip: float, is_in_lava: bool) -> None:
     """Add the input to the velocity; in the air, sprinting counts from the next tick on.
 
     `grip` is the factor of the ground, `surfaces.GRIP`.
@@ -133,7 +136,9 @@ def _accelerate(player: np.void, ahead: float, left: float, grip: float) -> None
     if length > 1.0:
         ahead /= length
         left /= length
-    if player.on_ground:
+    if is_in_lava:
+        acceleration, sprints = physics.AIR_ACCELERATION, np.int32(0)
+    elif player.on_ground:
         acceleration = WALK_ACCELERATION * player.speed_factor * grip
         sprints = player.sprinting
     else:
@@ -262,13 +267,28 @@ def _get_caught(blocks: NDArray[np.uint16], player: np.void, height: float) -> N
 
 
 @kernel()
-def move_player(blocks: NDArray[np.uint16], player: np.void, keys: int) -> float:
+def _leave_lava(
+    blocks: NDArray[np.uint16], player: np.void, height: float, depth: float, moved_y: float
+) -> None:
+    """End a tick of motion in lava: slow down, and leap at its bank."""
+    player.fall_distance *= lava.FALL_KEPT
+    velocity, position = player.velocity, player.position
+    lava.slow_down(velocity, depth)
+    x, z = position[0] + velocity[0], position[2] + velocity[2]
+    y = position[1] + velocity[1] + physics.STEP_HEIGHT - moved_y
+    if player.hit_wall and physics.is_free(blocks, x, y, z, _HALF, height):
+        velocity[1] = lava.LEAP
+
+
+@kernel()
+def move_player(blocks: NDArray[np.uint16], player: np.void, keys: int, depth: float) -> float:
     """Move the player for one tick, in the order of `LivingEntity.travel` and `Entity.move`.
 
     Args:
         blocks: The window's block ids.
         player: A `PLAYER_DTYPE` record.
         keys: Bits of the held keys (player.py).
+        depth: How deep in lava the player is, in blocks.
 
     Returns:
         The damage of a landing, usually 0.
@@ -276,10 +296,10 @@ def move_player(blocks: NDArray[np.uint16], player: np.void, keys: int) -> float
     ahead, left = _read_input(player, keys)
     _update_sprinting(player, keys, ahead)
     physics.settle(player)
-    _jump(blocks, player, keys)
+    _jump(blocks, player, keys, depth)
     was_on_ground = player.on_ground != 0
     ground = surfaces.walked_on(blocks, player.position)
-    _accelerate(player, ahead, left, surfaces.GRIP[ground])
+    _accelerate(player, ahead, left, surfaces.GRIP[ground], depth > 0.0)
     _hold_on(blocks, player, keys)
     height = SNEAKING_HEIGHT if player.sneaking else STANDING_HEIGHT
     velocity = player.velocity
@@ -294,12 +314,17 @@ def move_player(blocks: NDArray[np.uint16], player: np.void, keys: int) -> float
     if is_held:
         velocity[:] = 0.0
     player.hit_wall = 1 if abs(moved_x - dx) >= _TOUCH or abs(moved_z - dz) >= _TOUCH else 0
-    damage = _touch_ground(blocks, player, keys, speed, player.position[1] - before)
+    moved_y = player.position[1] - before
+    damage = _touch_ground(blocks, player, keys, speed, moved_y)
     _get_caught(blocks, player, height)
     if (player.hit_wall or keys & JUMP) and surfaces.can_climb(blocks, player.position):
         velocity[1] = _CLIMBED
     _record_step(player, moved_x, moved_z)
-    physics.apply_gravity_and_drag(player, surfaces.SLIPPERINESS[ground] if was_on_ground else 1.0)
+    slipperiness = surfaces.SLIPPERINESS[ground] if was_on_ground else 1.0
+    if depth > 0.0:
+        _leave_lava(blocks, player, height, depth, moved_y)
+    else:
+        physics.apply_gravity_and_drag(player, slipperiness)
     player.sprinted_before = player.sprinting
     _update_pose(blocks, player, keys)
     return max(damage - player.jump_boost, 0.0)
@@ -388,7 +413,11 @@ def tick_player(
     tick_view(player, player.speed_factor * (SPRINT_FACTOR if player.sprinting else 1.0))
     _count_down(player)
     x, y, z = player.position[0], player.position[1], player.position[2]
-    damage = move_player(blocks, player, keys)
+    height = SNEAKING_HEIGHT if player.sneaking else STANDING_HEIGHT
+    depth = lava.depth_in_lava(blocks, player.position, _HALF, height)
+    if depth > 0.0 and not player.fireproof:
+        hurt_player(player, lava.DAMAGE, player.resistance, events, event_count)
+    damage = move_player(blocks, player, keys, depth)
     player.position[0] = min(max(player.position[0], -FARTHEST), FARTHEST)
     player.position[2] = min(max(player.position[2], -FARTHEST), FARTHEST)
     follow_player(player, x, y, z, keys & SNEAK != 0)

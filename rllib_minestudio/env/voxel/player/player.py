@@ -58,6 +58,7 @@ PLAYER_DTYPE = np.dtype(
         ("speed_factor", np.float64),
         ("jump_boost", np.float64),  # levels of the effect
         ("resistance", np.float64),  # share of damage that is prevented
+        ("fireproof", np.int32),  # whether an effect prevents the damage of lava
         ("holds_sword", np.int32),
         ("food", np.int32),
         ("food_ticks", np.int32),
@@ -457,11 +458,12 @@ ACTING = frozenset(
     (
         *("speed", "slowness", "haste", "mining_fatigue", "strength", "weakness", "jump_boost"),
         *("resistance", "regeneration", "instant_health", "saturation", "conduit_power"),
+        "fire_resistance",
     )
 )
 _WITHOUT_OBJECT = frozenset(
     (
-        *("fire_resistance", "water_breathing", "dolphins_grace", "luck", "unluck", "bad_omen"),
+        *("water_breathing", "dolphins_grace", "luck", "unluck", "bad_omen"),
         *("hero_of_the_village", "invisibility"),
     )
 )
@@ -537,6 +539,7 @@ def apply_effects(player: Player) -> None:
     slowed = max(1.0 - 0.15 * level.get("slowness", 0), 0.0)
     state["speed_factor"] = (1.0 + 0.2 * level.get("speed", 0)) * slowed
     state["jump_boost"] = level.get("jump_boost", 0)
+    state["fireproof"] = "fire_resistance" in level
     state["resistance"] = min(0.2 * level.get("resistance", 0), 1.0)
     player.damage_bonus = 3.0 * level.get("strength", 0) - 4.0 * level.get("weakness", 0)
     haste, fatigue = level.get("haste", 0), level.get("mining_fatigue", 0)

@@ -71,7 +71,7 @@ def _look(kind: int, block: int) -> int:
     look = 0
     if SHAPES[default_shape(block)].model != _CUBE:
         look |= SPECIAL | BOXES
-    elif not its.name.endswith("glass"):
+    elif not its.name.endswith("glass") and its.name != "lava":
         # In Minecraft, whatever fills its cell for bodies does, except glass (from memory).
         look |= DARKENS
     if its.see_through or its.name in TRANSLUCENT_KINDS:

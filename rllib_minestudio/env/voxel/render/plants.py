@@ -72,13 +72,13 @@ from rllib_minestudio.env.voxel.world.block_states import (
 )
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS
 from rllib_minestudio.env.voxel.world.box_field import block_index, column_index
-from rllib_minestudio.env.voxel.world.plants import PLANTS, ROWS, THIN_KINDS, shift_of
-from rllib_minestudio.env.voxel.world.thin_blocks import (
+from rllib_minestudio.env.voxel.world.column_bits import (
     COLUMN_WORDS,
     WORD_LAYERS,
     Bits,
     lowest_bit,
 )
+from rllib_minestudio.env.voxel.world.plants import PLANTS, ROWS, THIN_KINDS, shift_of
 from rllib_minestudio.env.voxel.world.world import World
 
 FARTHEST = 16

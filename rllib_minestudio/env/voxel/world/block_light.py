@@ -13,13 +13,29 @@ import numpy as np
 from numba import int64, uint8, uint64
 
 from rllib_minestudio.env.voxel.kernels import kernel
-from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, block_index, column_index
+from rllib_minestudio.env.voxel.world.box_field import (
+    CHUNK,
+    HEIGHT,
+    WINDOW,
+    block_index,
+    column_index,
+    place_in_window,
+)
+from rllib_minestudio.env.voxel.world.column_bits import (
+    COLUMN_WORDS,
+    WORD_LAYERS,
+    Bits,
+    bits_from,
+    lowest_bit,
+    without_lowest,
+)
 from rllib_minestudio.env.voxel.world.light_field import (
     BLOCKS,
     QUEUE,
     Columns,
     Ids,
     Light,
+    Queue,
     Slots,
     is_open,
     level_of,
@@ -32,31 +48,30 @@ from rllib_minestudio.env.voxel.world.light_field import (
 from rllib_minestudio.env.voxel.world.optics import emission
 
 _WORD = 8  # layers of a column in a 64-bit word
-_WORDS = HEIGHT // _WORD
 _ANY = np.uint64(0xF0F0F0F0F0F0F0F0)  # the levels of block light in a word
 
 
 @kernel()
 def enter_chunk(
-    light: Light, blocks: Ids, glow: Columns, slots: Slots,
-    x0: int, z0: int, low: int, high: int,
+    light: Light, blocks: Ids, hollow: Bits, glow: Columns, slots: Slots,
+    x0: int, z0: int, high: int,
 ) -> int:  # fmt: skip
     """Add a chunk whose blocks have just been made to the field, where it has no light yet.
 
     Args:
         light: uint8 [2**23].
         blocks: The window's blocks, uint16 [2**23].
+        hollow: Where the land is hollow, see `hollows`.
         glow: uint8 [2**16], updated.
         slots: The slots of the chunk, and of those around it that are made.
         x0: First column of the chunk.
         z0: First column of the chunk.
-        low: No block of the chunk emits light below this layer.
-        high: No block of the chunk is at or above this layer.
+        high: No block of the chunk emits light from this layer up.
 
     Returns:
         How many columns beyond the chunk this light may have changed.
     """
-    x1, z1, brightest = x0 + CHUNK, z0 + CHUNK, 1
+    x1, z1, brightest, highest = x0 + CHUNK, z0 + CHUNK, 1, 0
     queue, end = np.empty(QUEUE, np.int32), 0
     for x in range(x0 - 1, x1 + 1):
         for z in range(z0 - 1, z1 + 1):
@@ -64,14 +79,19 @@ def enter_chunk(
                 queue = longer(queue)
             if x0 <= x < x1 and z0 <= z < z1:
                 glow[column_index(x, z)] = uint8(0)
-                for y in range(low, high):
-                    index = block_index(x, y, z)
-                    level = int64(emission(optics_at(blocks, index)))
-                    if level > 0:
-                        set_level(light, index, BLOCKS, level)
-                        queue[end] = index
-                        end += 1
-                        brightest = max(brightest, level)
+                for part in range(COLUMN_WORDS):
+                    word = hollow[COLUMN_WORDS * column_index(x, z) + part]
+                    word &= ~bits_from(high, part)
+                    while word:
+                        y = part * WORD_LAYERS + lowest_bit(word)
+                        index = block_index(x, y, z)
+                        word = without_lowest(word)
+                        level = int64(emission(optics_at(blocks, index)))
+                        if level > 0:
+                            set_level(light, index, BLOCKS, level)
+                            queue[end] = index
+                            end += 1
+                            brightest, highest = max(brightest, level), max(highest, y)
             elif is_open(slots, block_index(x, 0, z)):
                 for y in range(int64(glow[column_index(x, z)])):
                     index = block_index(x, y, z)
@@ -79,13 +99,26 @@ def enter_chunk(
                     if level > 1:
                         queue[end] = index
                         end += 1
-                        brightest = max(brightest, level)
+                        brightest, highest = max(brightest, level), max(highest, y)
     if end == 0:
         return 0
-    spread(light, blocks, slots, BLOCKS, queue, end)
-    reach = brightest - 1
-    _find_glow(light, glow, x0 - reach, x1 + reach, z0 - reach, z1 + reach)
+    queue, end = spread(light, blocks, slots, BLOCKS, queue, end)
+    reach = _reach(queue, end, x0, z0)
+    ceiling = min(highest + brightest, HEIGHT)
+    _find_glow(light, glow, x0 - reach, x1 + reach, z0 - reach, z1 + reach, ceiling)
     return reach
+
+
+@kernel(allocates=False)
+def _reach(queue: Queue, end: int, x0: int, z0: int) -> int:
+    """How many columns beyond the chunk at (x0, z0) there are cells of a queue or next to one."""
+    farthest = 0
+    for number in range(end):
+        x, _, z = place_in_window(int64(queue[number]))
+        dx = ((x - x0 + WINDOW // 2) & (WINDOW - 1)) - WINDOW // 2
+        dz = ((z - z0 + WINDOW // 2) & (WINDOW - 1)) - WINDOW // 2
+        farthest = max(farthest, max(max(-dx, dx - CHUNK + 1), max(-dz, dz - CHUNK + 1)))
+    return farthest + 1
 
 
 @kernel()
@@ -129,7 +162,7 @@ def refresh(
         return 0
     highest = settle(light, blocks, floor, slots, BLOCKS, cells, count)
     if highest:
-        _find_glow(light, glow, x0 - highest, x1 + highest, z0 - highest, z1 + highest)
+        _find_glow(light, glow, x0 - highest, x1 + highest, z0 - highest, z1 + highest, HEIGHT)
     return highest
 
 
@@ -146,12 +179,20 @@ def _glow_around(glow: Columns, x: int, z: int) -> int:
 
 
 @kernel()
-def _find_glow(light: Light, glow: Columns, x0: int, x1: int, z0: int, z1: int) -> None:
-    """Update the glow of the columns [x0, x1) and [z0, z1)."""
-    words = light.view(np.uint64)
+def _find_glow(
+    light: Light, glow: Columns, x0: int, x1: int, z0: int, z1: int, ceiling: int
+) -> None:
+    """Update the glow of the columns [x0, x1) and [z0, z1).
+
+    From layer `ceiling` up, light has not changed.
+    """
+    words, changed = light.view(np.uint64), uint64(-(-ceiling // _WORD))
     for x in range(x0, x1):
         for z in range(z0, z1):
-            first, count = uint64(block_index(x, 0, z) // _WORD), uint64(_WORDS)
-            while count > 0 and words[first + count - uint64(1)] & _ANY == 0:
-                count -= uint64(1)
-            glow[column_index(x, z)] = uint8(count * uint64(_WORD))
+            first, count = uint64(block_index(x, 0, z) // _WORD), uint64(0)
+            for number in range(changed):
+                if words[first + number] & _ANY:
+                    count = number + uint64(1)
+            column = column_index(x, z)
+            if uint64(glow[column]) <= changed * uint64(_WORD):  # else it has light farther up
+                glow[column] = uint8(count * uint64(_WORD))

@@ -247,7 +247,7 @@ def _is_something(block: Block) -> bool:
 _REPLACEABLE = frozenset(
     (
         *("air", "grass", "fern", "dead_bush", "tall_grass", "large_fern", "vine", "seagrass"),
-        *("tall_seagrass", "snow", "crimson_roots", "warped_roots", "nether_sprouts"),
+        *("tall_seagrass", "snow", "crimson_roots", "warped_roots", "nether_sprouts", "lava"),
     )
 )
 """Kinds in whose place others are put; of snow, only a single layer."""

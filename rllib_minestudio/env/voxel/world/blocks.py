@@ -32,7 +32,7 @@ class Shape(Enum):
     OTHER = "other"
     """What `block_shapes` says."""
     REFUSED = "refused"
-    """A fluid, fire, portal or technical block: a cube would be wrong, so it cannot be put."""
+    """Water, fire, a portal or technical block: a cube would be wrong, so it cannot be put."""
 
 
 @dataclass(frozen=True)
@@ -93,11 +93,9 @@ STONE = BLOCK_ID["stone"]
 GRASS_BLOCK = BLOCK_ID["grass_block"]
 DIRT = BLOCK_ID["dirt"]
 BEDROCK = BLOCK_ID["bedrock"]
+LAVA = BLOCK_ID["lava"]
 SAND = BLOCK_ID["sand"]
 GRAVEL = BLOCK_ID["gravel"]
-COAL_ORE = BLOCK_ID["coal_ore"]
-IRON_ORE = BLOCK_ID["iron_ore"]
-DIAMOND_ORE = BLOCK_ID["diamond_ore"]
 OAK_LOG = BLOCK_ID["oak_log"]
 OAK_LEAVES = BLOCK_ID["oak_leaves"]
 BIRCH_LOG = BLOCK_ID["birch_log"]

@@ -14,11 +14,19 @@ layer radius changed. `build` computes both from the blocks alone; `refresh` onl
 from __future__ import annotations
 
 import numpy as np
-from numba import int32, uint8, uint16, uint64
+from numba import int32, int64, uint8, uint16, uint32, uint64
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.kernels import kernel, shared_with_kernels
 from rllib_minestudio.env.voxel.world.block_states import stops_rays
+from rllib_minestudio.env.voxel.world.column_bits import (
+    COLUMN_WORDS,
+    WORD_LAYERS,
+    Bits,
+    bits_from,
+    lowest_bit,
+    without_lowest,
+)
 
 # --------------------------------------------------------------------------------- the layer radius
 # The first stage of the box field: how far away the nearest block of a cell's own layer is.
@@ -40,6 +48,12 @@ SOLID, OPEN = uint8(0), uint8(MAX_RADIUS)
 
 _LAYER_STEP = uint8(1)
 _LAYER_LANES, _WORDS = np.uint64(SLAB), np.uint64(SLAB // WORD)
+_BYTE = np.uint64(255)
+_OPENED = np.array(
+    [sum(MAX_RADIUS << WORD * i for i in range(WORD) if bits >> i & 1) for bits in range(256)],
+    np.uint64,
+)
+"""Words of eight layers, open where a bit is set and solid elsewhere."""
 _SPAN = REACH + 1  # the columns that a change reaches, and one that it does not
 
 Columns = NDArray[np.int32]
@@ -50,6 +64,7 @@ Columns = NDArray[np.int32]
 def build_layer_radius(
     blocks: NDArray[np.uint16],
     top: NDArray[np.uint8],
+    hollow: Bits,
     layer_radius: NDArray[np.uint8],
     x0: int,
     x1: int,
@@ -63,6 +78,7 @@ def build_layer_radius(
     Args:
         blocks: The window's blocks, uint16 [2**23].
         top: The window's column tops, uint8 [2**16].
+        hollow: Where the land is hollow, see `hollows`.
         layer_radius: Overwritten in these columns, uint8 [2**23].
         x0: First column.
         x1: Column after the last, at most 256 - 2 * REACH away from the first.
@@ -74,16 +90,17 @@ def build_layer_radius(
     Returns:
         Where these columns begin.
     """
+    begin, end = low // SLAB * SLAB, -(-high // SLAB) * SLAB
     for x in range(x0, x1):
         for z in range(z0, z1):
             column = block_index(x, 0, z)
-            layer_radius[column : column + low] = SOLID
-            layer_radius[column + low : column + HEIGHT] = OPEN
+            layer_radius[column : column + begin] = SOLID
+            layer_radius[column + end : column + HEIGHT] = OPEN
     all_x0, all_x1, all_z0, all_z1 = x0 - REACH, x1 + REACH, z0 - REACH, z1 + REACH
     size = (all_x1 - all_x0 + 2) * (all_z1 - all_z0 + 2) * SLAB  # with a ring of columns around
-    for slab in range(low // SLAB * SLAB, high, SLAB):
+    for slab in range(begin, end, SLAB):
         distances = np.full(size, OPEN, np.uint8)
-        _mark(blocks, top, distances, all_x0, all_x1, all_z0, all_z1, slab, low)
+        _mark(blocks, top, hollow, distances, all_x0, all_x1, all_z0, all_z1, slab)
         for side in (-1, 1):
             _spread(distances, all_x0, all_x1, all_z0, all_z1, side)
         _store(distances, layer_radius, x0, x1, z0, z1, slab, REACH)
@@ -94,6 +111,7 @@ def build_layer_radius(
 def refresh_layer_radius(
     blocks: NDArray[np.uint16],
     top: NDArray[np.uint8],
+    hollow: Bits,
     layer_radius: NDArray[np.uint8],
     x0: int,
     x1: int,
@@ -107,6 +125,7 @@ def refresh_layer_radius(
     Args:
         blocks: The window's blocks, uint16 [2**23].
         top: The window's column tops, uint8 [2**16].
+        hollow: Where the land is hollow, the change included.
         layer_radius: uint8 [2**23], exact before within `REACH` + 1 columns of the change.
         x0: First column.
         x1: Column after the last.
@@ -127,7 +146,7 @@ def refresh_layer_radius(
     for slab in range(y0 // SLAB * SLAB, y1, SLAB):
         distances = np.full(size, OPEN, np.uint8)
         _surround(distances, layer_radius, x0, x1, z0, z1, slab)
-        _mark(blocks, top, distances, x0, x1, z0, z1, slab, 0)
+        _mark(blocks, top, hollow, distances, x0, x1, z0, z1, slab)
         for side in (-1, 1):
             _spread(distances, x0, x1, z0, z1, side)
         changed |= _store(distances, layer_radius, x0, x1, z0, z1, slab, 0)
@@ -175,30 +194,40 @@ def _surround(
 def _mark(
     blocks: NDArray[np.uint16],
     top: NDArray[np.uint8],
+    hollow: Bits,
     distances: NDArray[np.uint8],
     x0: int,
     x1: int,
     z0: int,
     z1: int,
     slab: int,
-    low: int,
 ) -> None:
     """Set the distances of blocks that stop rays to 0, in the columns [x0, x1) x [z0, z1).
 
-    Only the blocks between layer `low`, below which all do, and a column's top are looked up: where
-    chunks are made, these are few.
+    Blocks are looked up only where the land is hollow below a column's top: these are few.
     """
-    row = (z1 - z0 + 2) * SLAB
-    first = uint64(min(max(low - slab, 0), SLAB))
+    row, shift = (z1 - z0 + 2) * SLAB, uint64(slab % WORD_LAYERS)
+    words, part = distances.view(np.uint64), slab // WORD_LAYERS
     for x in range(x0, x1):
         for z in range(z0, z1):
             here = uint64((x - x0 + 1) * row + (z - z0 + 1) * SLAB)
             column = uint64(block_index(x, slab, z))
-            for i in range(first):
-                distances[here + i] = SOLID
-            for i in range(first, uint64(min(max(top[column_index(x, z)] + 1 - slab, 0), SLAB))):
-                if stops_rays(blocks[column + i]):
+            index = column_index(x, z)
+            word = hollow[COLUMN_WORDS * index + part]
+            lanes, at = uint32(word >> shift), here // uint64(WORD)
+            if lanes == uint32(0):
+                for i in range(_WORDS):
+                    words[at + i] = uint64(0)
+                continue
+            for i in range(_WORDS):
+                words[at + i] = _OPENED[uint64(lanes >> uint32(uint64(WORD) * i)) & _BYTE]
+            left = uint64(uint32((word & ~bits_from(int64(top[index]) + 1, part)) >> shift))
+            while left:
+                i = uint64(lowest_bit(left))
+                block = blocks[column + i]
+                if block != 0 and stops_rays(block):
                     distances[here + i] = SOLID
+                left = without_lowest(left)
 
 
 @kernel()
@@ -416,6 +445,9 @@ _ALL_OPEN = uint16(MAX_RADIUS | MAX_RUN << 5 | MAX_RUN << 10)
 _PAD = 2 * WORD
 # Words that hold a slab and `MAX_RUN` layers at either end, wherever in a word they begin.
 _AROUND = 9
+# And those that hold the slab alone.
+_WITHIN = 5
+_WORDS_WITHIN = np.uint64(_WITHIN)
 _WORDS_AROUND, _LAST_AROUND = np.uint64(_AROUND), HEIGHT // WORD - _AROUND
 _UP, _DOWN = np.uint64(128), np.uint64(160)
 _SCRATCH = 192
@@ -425,13 +457,13 @@ _SCRATCH = 192
 def build(
     blocks: NDArray[np.uint16],
     top: NDArray[np.uint8],
+    hollow: Bits,
     layer_radius: NDArray[np.uint8],
     box: NDArray[np.uint16],
     x0: int,
     x1: int,
     z0: int,
     z1: int,
-    low: int,
     high: int,
 ) -> None:
     """Compute layer radius and boxes of the columns [x0, x1) x [z0, z1), in all layers.
@@ -441,29 +473,46 @@ def build(
     Args:
         blocks: The window's blocks, uint16 [2**23].
         top: The window's column tops, uint8 [2**16].
+        hollow: Where the land is hollow, see `hollows`.
         layer_radius: Overwritten in these columns, uint8 [2**23].
         box: Overwritten in these columns, uint16 [2**23].
         x0: First column.
         x1: Column after the last, at most 256 - 2 * REACH away from the first.
         z0: First column.
         z1: Column after the last.
-        low: These columns, and those within `REACH` of them, are solid below this layer.
         high: From this layer up, nothing is solid within `REACH` columns of them.
     """
+    low = _lowest_hollow(hollow, x0 - REACH, x1 + REACH, z0 - REACH, z1 + REACH)
+    # Boxes reach up to `MAX_RUN` layers farther than blocks.
+    begin, end = low // SLAB * SLAB, min(-(-(high + MAX_RUN) // SLAB) * SLAB, HEIGHT)
     for x in range(x0, x1):
         for z in range(z0, z1):
             column = block_index(x, 0, z)
-            box[column : column + low] = uint16(SOLID)
-            box[column + low : column + HEIGHT] = _ALL_OPEN
-    columns = build_layer_radius(blocks, top, layer_radius, x0, x1, z0, z1, low, high)
+            box[column : column + begin] = uint16(SOLID)
+            box[column + end : column + HEIGHT] = _ALL_OPEN
+    columns = build_layer_radius(blocks, top, hollow, layer_radius, x0, x1, z0, z1, low, high)
     alike = np.zeros(len(columns), np.uint8)
-    _update_boxes(layer_radius, box, columns, alike, low, min(high + MAX_RUN, HEIGHT))
+    _update_boxes(layer_radius, box, columns, alike, begin, end)
+
+
+@kernel()
+def _lowest_hollow(hollow: Bits, x0: int, x1: int, z0: int, z1: int) -> int:
+    """The lowest layer in which the columns [x0, x1) x [z0, z1) are hollow, `HEIGHT` if none."""
+    for part in range(COLUMN_WORDS):
+        word = uint64(0)
+        for x in range(x0, x1):
+            for z in range(z0, z1):
+                word |= hollow[COLUMN_WORDS * column_index(x, z) + part]
+        if word != uint64(0):
+            return part * WORD_LAYERS + lowest_bit(word)
+    return HEIGHT
 
 
 @kernel()
 def refresh(
     blocks: NDArray[np.uint16],
     top: NDArray[np.uint8],
+    hollow: Bits,
     layer_radius: NDArray[np.uint8],
     box: NDArray[np.uint16],
     x0: int,
@@ -481,6 +530,7 @@ def refresh(
     Args:
         blocks: The window's blocks, uint16 [2**23].
         top: The window's column tops, uint8 [2**16].
+        hollow: Where the land is hollow, the change included.
         layer_radius: uint8 [2**23].
         box: uint16 [2**23].
         x0: First column.
@@ -490,7 +540,7 @@ def refresh(
         y0: First layer.
         y1: Layer after the last.
     """
-    columns, alike = refresh_layer_radius(blocks, top, layer_radius, x0, x1, z0, z1, y0, y1)
+    columns, alike = refresh_layer_radius(blocks, top, hollow, layer_radius, x0, x1, z0, z1, y0, y1)
     low, high = max(y0 - MAX_RUN, 0), min(y1 + MAX_RUN, HEIGHT)
     _update_boxes(layer_radius, box, columns, alike, low, high)
 
@@ -531,10 +581,22 @@ def _update_boxes(
         begin = max(first - MAX_RUN, 0) - bottom * WORD
         counts[begin : first + SLAB + MAX_RUN - bottom * WORD] = uint8(0xFF)
         mask = counts.view(np.uint64)
+        within = uint64(min(first // WORD - bottom, _AROUND - _WITHIN))
+        in_slab = np.zeros(_WITHIN * WORD, np.uint8)
+        begin = first - (bottom + int64(within)) * WORD
+        in_slab[begin : begin + SLAB] = uint8(0xFF)
+        slab_mask = in_slab.view(np.uint64)
         is_found = np.zeros(MAX_RADIUS + 1, np.bool_)
         for number in range(len(columns)):
             kind, column = alike[number], columns[number]
-            around, differs = uint64(column // WORD + bottom), uint64(0)
+            around, at = uint64(column // WORD + bottom), uint64(column + first)
+            differs, is_open = uint64(0), uint64(0)
+            for i in range(_WORDS_WITHIN):
+                is_open |= kept[around + within + i] & slab_mask[i]
+            if not is_open:
+                for i in range(_LANES):
+                    box[at + i] = uint16(SOLID)
+                continue
             for i in range(_WORDS_AROUND):
                 differs |= (kept[around + i] ^ found[kind, i]) & mask[i]
             if differs or not is_found[kind]:
@@ -543,7 +605,6 @@ def _update_boxes(
                 _find_runs(scratch, here)
                 _find_boxes(scratch, here, boxes[kind])
                 is_found[kind] = True
-            at = uint64(column + first)
             for i in range(_LANES):
                 box[at + i] = boxes[kind, i]
 

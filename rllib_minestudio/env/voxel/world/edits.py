@@ -25,12 +25,13 @@ from rllib_minestudio.env.voxel.world.box_field import (
     block_index,
     column_index,
 )
+from rllib_minestudio.env.voxel.world.column_bits import Bits
 
 Changes = tuple[NDArray[np.intp], NDArray[np.uint16]]
 """Places in a chunk, as indices into its columns, ascending; and the blocks there."""
 
 _BITS = 8
-_Id = TypeVar("_Id", np.uint8, np.uint16)
+_Id = TypeVar("_Id", np.uint8, np.uint16, np.uint64)
 
 
 class EditMemory:
@@ -86,9 +87,13 @@ class EditMemory:
         return changed, _columns(blocks, chunk).reshape(-1)[changed]
 
     def enter(
-        self, chunk: tuple[int, int], blocks: NDArray[np.uint16], top: NDArray[np.uint8]
+        self,
+        chunk: tuple[int, int],
+        blocks: NDArray[np.uint16],
+        top: NDArray[np.uint8],
+        hollow: Bits,
     ) -> tuple[int, int] | None:
-        """Repeat the remembered changes in a chunk just generated, and correct its tops.
+        """Repeat the remembered changes in a chunk just generated; correct its tops and hollows.
 
         Returns:
             The lowest and the highest layer with a change, or None if there are no changes.
@@ -103,6 +108,7 @@ class EditMemory:
         flags[changed] = 1
         bits = _columns(self.bits, chunk)
         bits[...] = np.packbits(flags, bitorder="little").reshape(bits.shape)
+        _columns(hollow, chunk)[...] |= np.ascontiguousarray(bits).view("<u8")
         covered = covers(columns)
         highest = HEIGHT - 1 - covered[:, :, ::-1].argmax(2)
         _columns(top, chunk)[:, :, 0] = np.where(covered.any(2), highest, 0)

@@ -31,10 +31,20 @@ Ready chunks are therefore the same whatever was loaded before, and in whatever 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Set
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rllib_minestudio.env.voxel.world import box_field, lighting, making, thin_blocks
+from rllib_minestudio.env.voxel.world import (
+    box_field,
+    caves,
+    hollows,
+    lighting,
+    making,
+    thin_blocks,
+    veins,
+)
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, WINDOW
 from rllib_minestudio.env.voxel.world.edits import EditMemory
 
@@ -68,6 +78,7 @@ class Land:
             grass below snow as the land was made; uint8, indexed as `top`.
         lighting: Light of the sky and of blocks, see `lighting`.
         thin: Where thin blocks are, see `thin_blocks`.
+        hollow: Where the land is hollow, see `hollows`.
         edits: What was changed.
         seed: The seed from which the terrain is made.
         has_plants: Whether plants grow on it besides trees and cactus.
@@ -81,23 +92,26 @@ class Land:
         self.tints = np.zeros(WINDOW * WINDOW, np.uint8)
         self.lighting = lighting.new_lighting()
         self.thin = thin_blocks.new_bits()
+        self.hollow = hollows.new_bits()
         self.edits = EditMemory()
+        self._burrows, self._shapes = caves.new_burrows(), veins.find_shapes()
         self._slots: dict[Chunk, Chunk] = {}
         """Slot in the window -> the chunk in it."""
+        self._left_over: set[Chunk] = set()
+        """Slots that may hold what was made before the reset."""
         self.reset(0)
 
     def reset(self, seed: int, has_plants: bool = True) -> None:
-        """Forget all chunks and edits, and take another seed."""
+        """Forget all chunks and edits, and take another seed.
+
+        What was made is gone after the next `make_ready`, which writes over most of it.
+        """
         self.seed, self.has_plants = seed, has_plants
-        # What no chunk was in is zero already; in a new land, that is all of these 43 MB.
-        fields = self.blocks, self.layer_radius, self.box
-        for row in {x for x, _ in self._slots}:
-            for array in (*fields, self.top, self.thin, self.tints):
-                array.reshape(CHUNKS, -1)[row] = 0
+        self._left_over.update(self._slots)
         self._slots.clear()
         self.edits.clear()
-        self._layers: dict[Chunk, Span] = {}
-        """Of each made chunk: solid below the first layer, empty from the second one up."""
+        self._ceiling: dict[Chunk, int] = {}
+        """Of each made chunk, the layer from which up it is empty."""
         self._ready: set[Chunk] = set()
 
     def is_ready(self, chunk: Chunk) -> bool:
@@ -111,20 +125,22 @@ class Land:
     @property
     def made(self) -> Collection[Chunk]:
         """The chunks whose blocks are in the window."""
-        return self._layers.keys()
+        return self._ceiling.keys()
 
     def ceiling(self, chunks: Collection[Chunk]) -> int:
         """A layer from which up there are no blocks in `chunks`, which must be made."""
-        return max(self._layers[chunk][1] for chunk in chunks)
+        return max(self._ceiling[chunk] for chunk in chunks)
 
     def make_ready(self, chunks: Collection[Chunk]) -> None:
         """Make chunks ready that are not yet; they must be at most 14 apart along each axis."""
         for chunk in chunks:
             for near in square(chunk, 1):
-                if near not in self._layers:
+                if near not in self._ceiling:
                     self._make(near)
-        for strip in _strips(chunks):
-            self._build(strip)
+        for xs, zs in _rectangles(chunks):
+            self._build(xs, zs)
+        if self._left_over:
+            self._clear_left_over()
 
     def advance(self, chunk: Chunk) -> bool:
         """Do one step towards making a chunk ready: make one chunk, or build its fields.
@@ -135,10 +151,10 @@ class Land:
         if chunk in self._ready:
             return True
         for near in square(chunk, 1):
-            if near not in self._layers:
+            if near not in self._ceiling:
                 self._make(near)
                 return False
-        self._build([chunk])
+        self._build((chunk[0], chunk[0] + 1), (chunk[1], chunk[1] + 1))
         return True
 
     def refresh(self, xs: Span, ys: Span, zs: Span) -> None:
@@ -146,17 +162,16 @@ class Land:
 
         Chunks that are near enough to matter become ready as well.
         """
-        low = ys[0]
         for chunk in _chunks_of(xs, zs, 0):
-            lowest, highest = self._layers[chunk]
-            self._layers[chunk] = min(lowest, ys[0]), max(highest, ys[1])
-            low = min(low, lowest)
+            self._ceiling[chunk] = max(self._ceiling[chunk], ys[1])
+        hollows.open_box(self.hollow, *xs, *zs, *ys)
         near = _chunks_of(xs, zs, box_field.REACH + 1)
         if not self._ready.issuperset(near):
             self.make_ready(self.lacking(set(near)))
         thin_blocks.find_thin(self.blocks, self.thin, *xs, *zs, *ys)
-        box_field.refresh(self.blocks, self.top, self.layer_radius, self.box, *xs, *zs, *ys)
-        lighting.refresh(self.lighting, self.blocks, self.top, *xs, *ys, *zs, low)
+        arrays = self.blocks, self.top, self.hollow
+        box_field.refresh(*arrays, self.layer_radius, self.box, *xs, *zs, *ys)
+        lighting.refresh(self.lighting, *arrays, *xs, *ys, *zs)
 
     def _make(self, chunk: Chunk) -> None:
         slot = (chunk[0] % CHUNKS, chunk[1] % CHUNKS)
@@ -164,45 +179,64 @@ class Land:
             overwritten = self._slots[slot]
             self._ready.difference_update(square(overwritten, 1))
             self.edits.leave(overwritten, self.blocks)
-            del self._layers[overwritten]
-        arrays = self.blocks, self.top, self.tints
+            del self._ceiling[overwritten]
+        arrays = self.blocks, self.top, self.tints, self.hollow, self._burrows, self._shapes
         low, high = making.make_chunk(*arrays, *chunk, self.seed, self.has_plants)
-        if edited := self.edits.enter(chunk, self.blocks, self.top):
+        glowing = caves.LAVA_LAYERS
+        if edited := self.edits.enter(chunk, self.blocks, self.top, self.hollow):
             low, high = min(low, edited[0]), max(high, edited[1])
+            glowing = max(glowing, edited[1] + 1)
         self._slots[slot] = chunk
-        self._layers[chunk] = low, high + 1
+        self._ceiling[chunk] = high + 1
         x, z = chunk[0] * CHUNK, chunk[1] * CHUNK
         thin_blocks.enter_chunk(self.blocks, self.thin, x, z, low, high + 1)
-        self._let_light_in(chunk)
+        self._let_light_in(chunk, glowing)
 
-    def _let_light_in(self, chunk: Chunk) -> None:
-        """Add a chunk just made to the fields of light."""
-        around = [near for near in square(chunk, 1) if near in self._layers]
-        slots = np.zeros((CHUNKS, CHUNKS), np.bool_)
-        for x, z in around:
-            slots[x % CHUNKS, z % CHUNKS] = True
-        low, high = min(self._layers[near][0] for near in around), self._layers[chunk][1]
-        x, z = chunk[0] * CHUNK, chunk[1] * CHUNK
-        arrays = self.lighting, self.blocks, self.top, slots.reshape(-1)
-        lighting.enter_chunk(*arrays, x, z, low, high)
+    def _clear_left_over(self) -> None:
+        """Make zero what is left from before the reset, which nothing has been written over."""
+        fields = self.layer_radius, self.box
+        arrays = self.blocks, self.top, self.tints, self.thin, self.hollow, *self.lighting
+        for slot in self._left_over:
+            chunk = self._slots.get(slot)
+            if chunk is None:
+                for array in arrays:
+                    _in_slot(array, slot)[...] = 0
+            if chunk not in self._ready:
+                for array in fields:
+                    _in_slot(array, slot)[...] = 0
+        self._left_over.clear()
 
-    def _build(self, strip: list[Chunk]) -> None:
-        """Build the fields of chunks adjacent along z; all chunks around them must be made."""
-        (x, z), last = strip[0], strip[-1][1]
-        around = [(x + dx, i) for dx in (-1, 0, 1) for i in range(z - 1, last + 2)]
+    def _let_light_in(self, chunk: Chunk, glowing: int) -> None:
+        """Add a chunk just made, in which nothing glows from a layer up, to the fields of light."""
+        slots = np.zeros(CHUNKS * CHUNKS, np.bool_)
+        for x in range(chunk[0] - 1, chunk[0] + 2):
+            for z in range(chunk[1] - 1, chunk[1] + 2):
+                if (x, z) in self._ceiling:
+                    slots[x % CHUNKS * CHUNKS + z % CHUNKS] = True
+        arrays = self.lighting, self.blocks, self.top, self.hollow, slots
+        lighting.enter_chunk(*arrays, chunk[0] * CHUNK, chunk[1] * CHUNK, glowing)
+
+    def _build(self, xs: Span, zs: Span) -> None:
+        """Build the fields of the chunks [xs) x [zs); all chunks around them must be made."""
+        around = [(x, z) for x in range(xs[0] - 1, xs[1] + 1) for z in range(zs[0] - 1, zs[1] + 1)]
         box_field.build(
             self.blocks,
             self.top,
+            self.hollow,
             self.layer_radius,
             self.box,
-            x * CHUNK,
-            (x + 1) * CHUNK,
-            z * CHUNK,
-            (last + 1) * CHUNK,
-            min(self._layers[chunk][0] for chunk in around),
+            xs[0] * CHUNK,
+            xs[1] * CHUNK,
+            zs[0] * CHUNK,
+            zs[1] * CHUNK,
             self.ceiling(around),
         )
-        self._ready.update(strip)
+        self._ready.update((x, z) for x in range(*xs) for z in range(*zs))
+
+
+def _in_slot(array: NDArray[Any], slot: Chunk) -> NDArray[Any]:
+    """A slot's part of one of the window's arrays, as a view [16, 16 * entries per column]."""
+    return array.reshape(CHUNKS, CHUNK, CHUNKS, -1)[slot[0], :, slot[1]]
 
 
 def _chunks_of(xs: Span, zs: Span, margin: int) -> list[Chunk]:
@@ -212,13 +246,19 @@ def _chunks_of(xs: Span, zs: Span, margin: int) -> list[Chunk]:
     return [(x, z) for x in range(first_x, last_x + 1) for z in range(first_z, last_z + 1)]
 
 
-def _strips(chunks: Collection[Chunk]) -> Iterator[list[Chunk]]:
-    """Group chunks that are adjacent along z: building a group's fields together is faster."""
-    strip: list[Chunk] = []
-    for chunk in sorted(chunks):
-        if strip and chunk != (strip[-1][0], strip[-1][1] + 1):
-            yield strip
-            strip = []
-        strip.append(chunk)
-    if strip:
-        yield strip
+def _rectangles(chunks: Collection[Chunk]) -> Iterator[tuple[Span, Span]]:
+    """Group chunks to rectangles, as spans of x and z: building a group together is faster.
+
+    Each is as long as it can be along z, then as wide as it can be along x.
+    """
+    left = set(chunks)
+    for x, z in sorted(chunks):
+        if (x, z) not in left:
+            continue
+        end_x, end_z = x + 1, z + 1
+        while (x, end_z) in left:
+            end_z += 1
+        while all((end_x, i) in left for i in range(z, end_z)):
+            end_x += 1
+        left.difference_update((i, k) for i in range(x, end_x) for k in range(z, end_z))
+        yield (x, end_x), (z, end_z)

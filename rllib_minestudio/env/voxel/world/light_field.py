@@ -258,13 +258,20 @@ def _dim(
 
 
 @kernel()
-def spread(light: Light, blocks: Ids, slots: Slots, which: int, queue: Queue, end: int) -> None:
-    """Spread light from the first `end` cells in a queue, and on from the cells that it reaches."""
+def spread(
+    light: Light, blocks: Ids, slots: Slots, which: int, queue: Queue, end: int
+) -> tuple[Queue, int]:
+    """Spread light from the first `end` cells in a queue, and on from the cells that it reaches.
+
+    Returns:
+        The queue and its length, with all those cells but the darkest.
+    """
     begin = 0
     while begin < end:
         if end + _SIDES > len(queue):
             queue = longer(queue)
         begin, end = _spread_on(light, blocks, slots, which, queue, begin, end)
+    return queue, end
 
 
 # The two loops that take the time. They return when their work is done, or a queue may be too short

@@ -21,6 +21,14 @@ from rllib_minestudio.env.voxel.world.box_field import (
     block_index,
     column_index,
 )
+from rllib_minestudio.env.voxel.world.column_bits import (
+    COLUMN_WORDS,
+    WORD_LAYERS,
+    Bits,
+    bits_from,
+    lowest_bit,
+    without_lowest,
+)
 from rllib_minestudio.env.voxel.world.light_field import (
     ALL_SLOTS,
     Columns,
@@ -59,8 +67,8 @@ def new_lighting() -> Lighting:
 
 @kernel()
 def enter_chunk(
-    lighting: Lighting, blocks: Ids, top: Columns, slots: Slots,
-    x0: int, z0: int, low: int, high: int,
+    lighting: Lighting, blocks: Ids, top: Columns, hollow: Bits, slots: Slots,
+    x0: int, z0: int, high: int,
 ) -> None:  # fmt: skip
     """Add a chunk whose blocks have just been made to all fields.
 
@@ -68,25 +76,24 @@ def enter_chunk(
         lighting: The fields.
         blocks: The window's blocks, uint16 [2**23].
         top: The window's column tops, uint8 [2**16].
+        hollow: Where the land is hollow, see `hollows`.
         slots: The slots of the chunk, and of those around it that are made, bool [256].
         x0: First column of the chunk.
         z0: First column of the chunk.
-        low: Everything is opaque and emits no light below this layer, in the chunk and those
-            around it.
-        high: No block of the chunk is at or above this layer.
+        high: No block of the chunk emits light from this layer up.
     """
     light, floor, glow, dimmed, shade = lighting
-    sky_light.enter_chunk(light, blocks, top, floor, slots, x0, z0, low)
-    reach = block_light.enter_chunk(light, blocks, glow, slots, x0, z0, low, high)
+    sky_light.enter_chunk(light, blocks, top, hollow, floor, slots, x0, z0)
+    reach = block_light.enter_chunk(light, blocks, hollow, glow, slots, x0, z0, high)
     x1, z1 = x0 + CHUNK, z0 + CHUNK
-    _find_dimmed(blocks, floor, dimmed, x0, x1, z0, z1, low)
+    _find_dimmed(blocks, hollow, floor, dimmed, x0, x1, z0, z1)
     _find_shade(glow, dimmed, shade, x0 - reach, x1 + reach, z0 - reach, z1 + reach)
 
 
 @kernel()
 def refresh(
-    lighting: Lighting, blocks: Ids, top: Columns,
-    x0: int, x1: int, y0: int, y1: int, z0: int, z1: int, low: int,
+    lighting: Lighting, blocks: Ids, top: Columns, hollow: Bits,
+    x0: int, x1: int, y0: int, y1: int, z0: int, z1: int,
 ) -> None:  # fmt: skip
     """Update all fields after changes of blocks in [x0, x1) x [y0, y1) x [z0, z1).
 
@@ -94,34 +101,37 @@ def refresh(
         lighting: The fields, exact before the change within `light_field.REACH` columns of it.
         blocks: The window's blocks, uint16 [2**23].
         top: The window's column tops, uint8 [2**16].
+        hollow: Where the land is hollow, the changes included.
         x0: First column.
         x1: Column after the last.
         y0: First layer.
         y1: Layer after the last.
         z0: First column.
         z1: Column after the last.
-        low: Everything is opaque below this layer in these columns.
     """
     light, floor, glow, dimmed, shade = lighting
     sky_light.refresh(light, blocks, top, floor, ALL_SLOTS, x0, x1, y0, y1, z0, z1)
     reach = block_light.refresh(light, blocks, floor, glow, ALL_SLOTS, x0, x1, y0, y1, z0, z1)
-    _find_dimmed(blocks, floor, dimmed, x0, x1, z0, z1, low)
+    _find_dimmed(blocks, hollow, floor, dimmed, x0, x1, z0, z1)
     _find_shade(glow, dimmed, shade, x0 - reach, x1 + reach, z0 - reach, z1 + reach)
 
 
 @kernel()
 def _find_dimmed(
-    blocks: Ids, floor: Columns, dimmed: Columns,
-    x0: int, x1: int, z0: int, z1: int, low: int,
-) -> None:  # fmt: skip
-    """Update `dimmed` in the columns [x0, x1) and [z0, z1); all is opaque below layer `low`."""
+    blocks: Ids, hollow: Bits, floor: Columns, dimmed: Columns, x0: int, x1: int, z0: int, z1: int
+) -> None:
+    """Update `dimmed` in the columns [x0, x1) and [z0, z1)."""
     for x in range(x0, x1):
         for z in range(z0, z1):
             column, layer = column_index(x, z), 0
-            for y in range(int64(floor[column]) - 1, low - 1, -1):
-                if not is_opaque(optics_at(blocks, block_index(x, y, z))):
-                    layer = y + 1
-                    break
+            for part in range(COLUMN_WORDS):
+                word = hollow[COLUMN_WORDS * column + part]
+                word &= ~bits_from(int64(floor[column]), part)
+                while word:
+                    y = part * WORD_LAYERS + lowest_bit(word)
+                    if not is_opaque(optics_at(blocks, block_index(x, y, z))):
+                        layer = y + 1
+                    word = without_lowest(word)
             dimmed[column] = uint8(layer)
 
 

@@ -56,14 +56,20 @@ _EDGE = 1e-7
 
 
 @kernel()
-def random(state: NDArray[np.uint64]) -> float:
-    """Draw the next number in [0, 1) of the engine's generator, xorshift64* (Vigna 2016)."""
+def random_bits(state: NDArray[np.uint64]) -> int:
+    """Draw the next 64 bits of the engine's generator, xorshift64* (Vigna 2016)."""
     bits = state[0]
     bits ^= bits >> uint64(12)
     bits ^= bits << uint64(25)
     bits ^= bits >> uint64(27)
     state[0] = bits
-    return ((bits * uint64(0x2545F4914F6CDD1D)) >> uint64(11)) * (1.0 / 9007199254740992.0)
+    return bits * uint64(0x2545F4914F6CDD1D)
+
+
+@kernel()
+def random(state: NDArray[np.uint64]) -> float:
+    """Draw a number in [0, 1) from the engine's generator."""
+    return (random_bits(state) >> uint64(11)) * (1.0 / 9007199254740992.0)
 
 
 @kernel(inline="always")

@@ -9,10 +9,18 @@ are made, because a chunk that returns is as it was.
 from __future__ import annotations
 
 import numpy as np
-from numba import int64, uint8
+from numba import int64, uint8, uint32
 
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, block_index, column_index
+from rllib_minestudio.env.voxel.world.column_bits import (
+    COLUMN_WORDS,
+    WORD_LAYERS,
+    Bits,
+    bits_between,
+    lowest_bit,
+    without_lowest,
+)
 from rllib_minestudio.env.voxel.world.light_field import (
     FULL,
     QUEUE,
@@ -28,6 +36,7 @@ from rllib_minestudio.env.voxel.world.light_field import (
     optics_at,
     set_level,
     settle,
+    sky_level,
     spread,
 )
 from rllib_minestudio.env.voxel.world.optics import DOWN, UP, closes, dims_sky, is_opaque
@@ -45,10 +54,31 @@ def _find_floor(blocks: Ids, top: Columns, x: int, z: int) -> int:
     return 0
 
 
+@kernel(inline="always")
+def _lowest_lit(floor: Columns, x: int, z: int) -> int:
+    """The lowest layer of a column next to the full light: in one beside it, or in its own."""
+    beside = min(
+        min(floor[column_index(x - 1, z)], floor[column_index(x + 1, z)]),
+        min(floor[column_index(x, z - 1)], floor[column_index(x, z + 1)]),
+    )
+    return min(int64(beside), int64(floor[column_index(x, z)]) - 1)
+
+
+@kernel(inline="always")
+def _is_dark_around(light: Light, x: int, y: int, z: int) -> bool:
+    """Whether no cell next to one has light of the sky; the layers 0 and 127 are never dark."""
+    if y == 0 or y == HEIGHT - 1:
+        return False
+    around = light[uint32(block_index(x, y - 1, z))] | light[uint32(block_index(x, y + 1, z))]
+    around |= light[uint32(block_index(x - 1, y, z))] | light[uint32(block_index(x + 1, y, z))]
+    around |= light[uint32(block_index(x, y, z - 1))] | light[uint32(block_index(x, y, z + 1))]
+    return sky_level(around) == 0
+
+
 @kernel()
 def enter_chunk(
-    light: Light, blocks: Ids, top: Columns, floor: Columns, slots: Slots,
-    x0: int, z0: int, low: int,
+    light: Light, blocks: Ids, top: Columns, hollow: Bits, floor: Columns, slots: Slots,
+    x0: int, z0: int,
 ) -> None:  # fmt: skip
     """Add a chunk whose blocks have just been made to the field; it gets no light of blocks.
 
@@ -56,11 +86,11 @@ def enter_chunk(
         light: uint8 [2**23].
         blocks: The window's blocks, uint16 [2**23].
         top: The window's column tops, uint8 [2**16].
+        hollow: Where the land is hollow, see `hollows`.
         floor: Floors of the columns, uint8 [2**16]; set in the chunk.
         slots: The slots of the chunk, and of those around it that are made.
         x0: First column of the chunk.
         z0: First column of the chunk.
-        low: Everything is opaque below this layer, in the chunk and those around it.
     """
     x1, z1 = x0 + CHUNK, z0 + CHUNK
     for x in range(x0, x1):
@@ -70,22 +100,30 @@ def enter_chunk(
             light[first : first + lowest] = uint8(0)
             light[first + lowest : first + HEIGHT] = uint8(FULL)
     queue, end = np.empty(QUEUE, np.int32), 0
-    # The cells next to the chunk may get light from it.
+    # The cells next to the chunk may get light from it. Inside, all is dark yet below the floors;
+    # columns at its sides may get any light that the chunks beside it have.
     for x in range(x0 - 1, x1 + 1):
         for z in range(z0 - 1, z1 + 1):
             if not is_open(slots, block_index(x, 0, z)):
                 continue
             if end + HEIGHT > len(queue):
                 queue = longer(queue)
-            for y in range(low, int64(floor[column_index(x, z)])):
-                index = block_index(x, y, z)
-                if is_opaque(optics_at(blocks, index)):
-                    continue
-                level = due(light, blocks, floor, slots, SKY, index)
-                if level > level_of(light, index, SKY):
-                    set_level(light, index, SKY, level)
-                    queue[end] = index
-                    end += 1
+            column = column_index(x, z)
+            low = _lowest_lit(floor, x, z) if x0 < x < x1 - 1 and z0 < z < z1 - 1 else 0
+            for part in range(COLUMN_WORDS):
+                word = hollow[COLUMN_WORDS * column + part]
+                word &= bits_between(low, int64(floor[column]), part)
+                while word:
+                    y = part * WORD_LAYERS + lowest_bit(word)
+                    word = without_lowest(word)
+                    index = block_index(x, y, z)
+                    if _is_dark_around(light, x, y, z) or is_opaque(optics_at(blocks, index)):
+                        continue
+                    level = due(light, blocks, floor, slots, SKY, index)
+                    if level > level_of(light, index, SKY):
+                        set_level(light, index, SKY, level)
+                        queue[end] = index
+                        end += 1
     spread(light, blocks, slots, SKY, queue, end)
 
 

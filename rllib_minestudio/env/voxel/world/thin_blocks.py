@@ -1,8 +1,7 @@
-"""Where the thin blocks of the window are: a bit for each of its cells.
+"""Where the thin blocks of the window are: a bit for each of its cells, see `column_bits`.
 
-A column has two words of 64 layers. So a frame finds the plants around the eye in a glance at some
-thousand words, in the same order always, and an edit changes a bit. The bits follow from the
-blocks alone, of each cell by itself.
+So a frame finds the plants around the eye in a glance at some thousand words, in the same order
+always, and an edit changes a bit. The bits follow from the blocks alone, of each cell by itself.
 """
 
 from __future__ import annotations
@@ -15,18 +14,11 @@ from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.world.block_states import is_thin
 from rllib_minestudio.env.voxel.world.box_field import (
     CHUNK,
-    HEIGHT,
     WINDOW,
     block_index,
     column_index,
 )
-
-WORD_LAYERS = 64
-COLUMN_WORDS = HEIGHT // WORD_LAYERS
-"""Words of a column, the lower layers first; a layer's bit is its number within the word."""
-
-Bits = NDArray[np.uint64]
-"""uint64 [2**17]: those of a column begin at `COLUMN_WORDS * column_index(x, z)`."""
+from rllib_minestudio.env.voxel.world.column_bits import COLUMN_WORDS, WORD_LAYERS, Bits
 
 
 def new_bits() -> Bits:
@@ -88,17 +80,3 @@ def enter_chunk(
             for part in range(COLUMN_WORDS):
                 y0, y1 = max(low, part * WORD_LAYERS), min(high, (part + 1) * WORD_LAYERS)
                 thin[first + part] = _renewed(uint64(0), blocks, start, y0, y1)
-
-
-_DE_BRUIJN = 0x03F79D71B4CB0A89
-"""A number in which each run of six bits is another one, so that it tells shifts apart."""
-_SHIFTS = np.zeros(64, np.int64)
-for _shift in range(64):
-    _SHIFTS[(_DE_BRUIJN << _shift & 2**64 - 1) >> 58] = _shift
-
-
-@kernel(inline="always")
-def lowest_bit(word: int) -> int:
-    """Number of the lowest bit set in a uint64 that is not 0, see Leiserson et al. (1998)."""
-    alone = word & (~word + uint64(1))
-    return _SHIFTS[(alone * uint64(_DE_BRUIJN)) >> uint64(58)]

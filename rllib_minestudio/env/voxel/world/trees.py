@@ -22,6 +22,7 @@ from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.world import blocks as b
 from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, block_index, column_index
+from rllib_minestudio.env.voxel.world.caves import NEAR, Spheres, is_carved
 from rllib_minestudio.env.voxel.world.climate import (
     BIOMES,
     BIRCH_FOREST,
@@ -68,6 +69,7 @@ _MORE_TRUNK = np.array([[3, 1], [3, 1], [3, 2], [5, 1], [3, 3]], np.int64)
 _REACH = np.array([2, 2, 3, 2, 6], np.int64)
 """Largest horizontal reach of each kind from its place, in columns."""
 _FARTHEST = int(_REACH.max())
+assert _FARTHEST <= NEAR, "whether their ground is carved is known"
 HIGHEST_TIP = 13
 """Layers by which no tree is higher than the ground below it."""
 
@@ -78,7 +80,9 @@ Tops = NDArray[np.uint8]
 
 
 @kernel()
-def grow_trees(blocks: Window, top: Tops, chunk_x: int, chunk_z: int, seed: int) -> int:
+def grow_trees(
+    blocks: Window, top: Tops, chunk_x: int, chunk_z: int, seed: int, near: Spheres
+) -> int:
     """Grow the trees of a chunk whose ground has just been written.
 
     Args:
@@ -87,6 +91,7 @@ def grow_trees(blocks: Window, top: Tops, chunk_x: int, chunk_z: int, seed: int)
         chunk_x: Chunk coordinate: column x // 16.
         chunk_z: Chunk coordinate: column z // 16.
         seed: The world's seed.
+        near: What is carved out of the land, from `caves.spheres_near`.
 
     Returns:
         The highest layer that they may reach.
@@ -108,6 +113,8 @@ def grow_trees(blocks: Window, top: Tops, chunk_x: int, chunk_z: int, seed: int)
                 x = cell_x * TREE_CELL + 1 + (dice & 255) % (TREE_CELL - 2)
                 z = cell_z * TREE_CELL + 1 + (dice >> 8 & 255) % (TREE_CELL - 2)
                 ground = ground_height(x, z, seed)
+            if is_carved(near, x - x0, ground, z - z0):
+                continue
             away = max(max(x0 - x, x - x0 - CHUNK + 1), max(z0 - z, z - z0 - CHUNK + 1))
             if biome == DESERT:
                 tip = _grow_cactus(blocks, top, x, z, ground, dice, away, seed)

@@ -1,4 +1,4 @@
-"""Terrain: the ground of each biome, its colours, its ores and its snow, from the seed alone.
+"""Terrain: the ground of each biome, its colours and its snow, from the seed alone.
 
 Biomes and heights are in `climate`; `making` has what is done to the ground next.
 """
@@ -6,7 +6,7 @@ Biomes and heights are in `climate`; `making` has what is done to the ground nex
 from __future__ import annotations
 
 import numpy as np
-from numba import int64, uint32
+from numba import int64
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.kernels import kernel
@@ -49,7 +49,7 @@ def fill_chunk(
     chunk_x: int,
     chunk_z: int,
     seed: int,
-) -> tuple[int, int]:
+) -> int:
     """Write the 16 x 16 columns of a chunk, in all layers: solid ground, and air above.
 
     Args:
@@ -61,9 +61,9 @@ def fill_chunk(
         seed: The world's seed.
 
     Returns:
-        The lowest layer that is not entirely solid, and the highest layer with a block in it.
+        The highest layer with a block in it.
     """
-    lowest, highest = HEIGHT - 1, 0
+    highest = 0
     x0, z0 = chunk_x * CHUNK, chunk_z * CHUNK
     is_mixed = False
     for x in range(x0, x0 + CHUNK):
@@ -72,11 +72,11 @@ def fill_chunk(
             start, column = block_index(x, 0, z), column_index(x, z)
             _fill_column(blocks[start : start + HEIGHT], x, z, biome, height, seed)
             top[column], tints[column] = height, biome
-            lowest, highest = min(lowest, height + 1), max(highest, height)
+            highest = max(highest, height)
             is_mixed |= biome != tints[column_index(x0, z0)]
     if is_mixed:
         _blend(tints, x0, z0, seed)
-    return lowest, highest
+    return highest
 
 
 @kernel()
@@ -111,14 +111,6 @@ def _fill_column(
         column[height - _SOIL_DEPTH - 2 : height - _SOIL_DEPTH] = b.SANDSTONE
     column[height] = surface
     column[height + 1 :] = b.AIR
-    ore = hash_place(x, z, seed + 5)
-    depth = int64((ore >> uint32(8)) % uint32(height - 12))
-    if ore & uint32(31) == 0:
-        column[4 + depth] = b.COAL_ORE
-    elif ore & uint32(31) == 1:
-        column[4 + depth * 3 // 4] = b.IRON_ORE
-    elif ore & uint32(1023) == 2:
-        column[4 + depth % 11] = b.DIAMOND_ORE
 
 
 @kernel(inline="always")

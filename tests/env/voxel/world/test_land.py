@@ -181,14 +181,15 @@ def remake(made: list[Chunk], ready: list[Chunk], edits: dict[tuple[int, int, in
         FRESH.top[column_index(x, z)] = solid[-1] if len(solid) else 0
     for field in FRESH.lighting:
         field.fill(0)
-    FRESH._layers = dict.fromkeys(made, (0, HEIGHT))
+    FRESH._ceiling = dict.fromkeys(made, HEIGHT)
+    FRESH.hollow.fill(2**64 - 1)
     for chunk in made:
-        FRESH._let_light_in(chunk)
+        FRESH._let_light_in(chunk, HEIGHT)
     for x, z in ready:
         first_x, first_z = x * CHUNK, z * CHUNK
         box_field.build(
-            *(FRESH.blocks, FRESH.top, FRESH.layer_radius, FRESH.box),
-            *(first_x, first_x + CHUNK, first_z, first_z + CHUNK, 0, HEIGHT),
+            *(FRESH.blocks, FRESH.top, FRESH.hollow, FRESH.layer_radius, FRESH.box),
+            *(first_x, first_x + CHUNK, first_z, first_z + CHUNK, HEIGHT),
         )
 
 

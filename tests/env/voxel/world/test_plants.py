@@ -4,38 +4,21 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.env.voxel.game.placement import stands
-from rllib_minestudio.env.voxel.world import climate, making
+from rllib_minestudio.env.voxel.world import climate
 from rllib_minestudio.env.voxel.world.block_states import is_thin, kind_of
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, BLOCKS, OAK_LOG
-from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, WINDOW
+from rllib_minestudio.env.voxel.world.box_field import CHUNK
 from rllib_minestudio.env.voxel.world.climate import BIOMES, HIGHEST_PEAK
+from rllib_minestudio.env.voxel.world.column_bits import lowest_bit
 from rllib_minestudio.env.voxel.world.plants import SHIFT_XYZ, SHIFT_XZ, shift_of
-from rllib_minestudio.env.voxel.world.thin_blocks import lowest_bit
 from rllib_minestudio.env.voxel.world.world import World
 from tests.env.voxel.caches import check_thin, check_world
+from tests.env.voxel.window import Window
 
 POPPY = BLOCK_ID["poppy"]
 SIDE = 5
 """Chunks along each side of the land that is counted, for each seed."""
 SEEDS = range(1, 9)
-
-
-def new_window():
-    """Blocks, tops and tints of an empty window."""
-    return (
-        np.zeros(WINDOW * WINDOW * HEIGHT, np.uint16),
-        np.zeros(WINDOW**2, np.uint8),
-        np.zeros(WINDOW**2, np.uint8),
-    )
-
-
-def grown(arrays, x, z, seed):
-    """The blocks of a chunk, [x, z, y], made into a window."""
-    making.make_chunk(*arrays, x, z, seed, True)
-    blocks = arrays[0]
-    first_x, first_z = x * CHUNK % WINDOW, z * CHUNK % WINDOW
-    window = blocks.reshape(WINDOW, WINDOW, HEIGHT)
-    return window[first_x : first_x + CHUNK, first_z : first_z + CHUNK].copy()
 
 
 def amid(biome, seed):
@@ -48,15 +31,15 @@ def amid(biome, seed):
 @pytest.fixture(scope="module")
 def counts():
     """Mean number of blocks of each kind in a chunk, by biome."""
-    arrays = new_window()
-    found = {}
+    window, found = Window(), {}
     for biome in BIOMES:
         total = np.zeros(len(BLOCKS))
         for seed in SEEDS:
             x, z = amid(biome, seed)
             for i in range(SIDE * SIDE):
-                chunk = grown(arrays, x + i // SIDE - 2, z + i % SIDE - 2, seed)
-                total += np.bincount(kind_of(chunk).ravel(), minlength=len(BLOCKS))
+                chunk = x + i // SIDE - 2, z + i % SIDE - 2
+                window.make(*chunk, seed)
+                total += np.bincount(kind_of(window.chunk(*chunk)).ravel(), minlength=len(BLOCKS))
         means = total / (len(SEEDS) * SIDE * SIDE)
         found[biome] = {block.name: means[kind] for kind, block in enumerate(BLOCKS)}
     return found
@@ -106,8 +89,10 @@ def test_a_chunk_is_the_same_whatever_was_made_before(biome):
     chunks = [(x + i, z + k) for i in range(4) for k in range(4)]
     made = []
     for order in (range(16), rng.permutation(16)):
-        arrays = new_window()
-        made.append({chunks[i]: grown(arrays, *chunks[i], seed) for i in order})
+        window = Window()
+        for i in order:
+            window.make(*chunks[i], seed)
+        made.append({chunk: window.chunk(*chunk) for chunk in chunks})
     assert all(np.array_equal(made[0][chunk], made[1][chunk]) for chunk in chunks)
     assert any(is_thin(blocks).any() for blocks in made[0].values())
 
