@@ -33,3 +33,8 @@ class Window:
         """The tops of a chunk, uint8 [x, z]; a view."""
         x, z = x * CHUNK % WINDOW, z * CHUNK % WINDOW
         return self.top.reshape(WINDOW, WINDOW)[x : x + CHUNK, z : z + CHUNK]
+
+    def tints_of(self, x: int, z: int) -> np.ndarray:
+        """The tints of a chunk, uint8 [x, z]; a view."""
+        x, z = x * CHUNK % WINDOW, z * CHUNK % WINDOW
+        return self.tints.reshape(WINDOW, WINDOW)[x : x + CHUNK, z : z + CHUNK]

@@ -52,4 +52,7 @@ def make_chunk(
     low = caves.carve(blocks, top, hollow, chunk_x, chunk_z, high, near)
     veins.grow_veins(blocks, chunk_x, chunk_z, seed, high + 1, shapes)
     high = max(high, trees.grow_trees(blocks, top, chunk_x, chunk_z, seed, near))
+    if has_plants:
+        high = max(high, vegetation.grow_plants(blocks, top, chunk_x, chunk_z, seed))
+    high = max(high, worldgen.lay_snow(blocks, top, tints, chunk_x, chunk_z, seed))
     return low, high

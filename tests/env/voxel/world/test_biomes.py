@@ -5,10 +5,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from rllib_minestudio.env.voxel.world import climate, making
+from rllib_minestudio.env.voxel.world import climate
 from rllib_minestudio.env.voxel.world.block_states import kind_of
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCKS, GRASS_BLOCK, SNOW
-from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, WINDOW
+from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT
 from rllib_minestudio.env.voxel.world.climate import (
     BIOMES,
     HIGHEST_GROUND,
@@ -25,6 +25,7 @@ from rllib_minestudio.env.voxel.world.plants import THIN_KINDS
 from rllib_minestudio.env.voxel.world.trees import HIGHEST_TIP
 from rllib_minestudio.env.voxel.world.world import World
 from rllib_minestudio.env.voxel.world.worldgen import SNOWY
+from tests.env.voxel.window import Window
 
 IS_LOG = np.array([block.name.endswith("_log") for block in BLOCKS])
 
@@ -38,18 +39,9 @@ def amid(biome, seed):
 
 def made(x, z, seed):
     """Blocks [x, z, y], tops and tints [x, z] of the chunk with column (x, z), made by itself."""
-    blocks, top = np.zeros(WINDOW * WINDOW * HEIGHT, np.uint16), np.zeros(WINDOW**2, np.uint8)
-    tints = np.zeros(WINDOW**2, np.uint8)
-    making.make_chunk(blocks, top, tints, x // CHUNK, z // CHUNK, seed, True)
-    place = tuple(
-        slice(first, first + CHUNK) for first in (x % WINDOW // 16 * 16, z % WINDOW // 16 * 16)
-    )
-    shape = (WINDOW, WINDOW)
-    return (
-        blocks.reshape(*shape, HEIGHT)[place],
-        top.reshape(shape)[place],
-        tints.reshape(shape)[place],
-    )
+    window, chunk = Window(), (x // CHUNK, z // CHUNK)
+    window.make(*chunk, seed)
+    return window.chunk(*chunk), window.tops(*chunk), window.tints_of(*chunk)
 
 
 # ------------------------------------------------------------------------------------- the ground
@@ -90,6 +82,8 @@ def test_the_ground_of_each_biome(biome):
             for i in range(CHUNK):
                 for k in range(CHUNK):
                     y = ground_height(first_x + i, first_z + k, seed)
+                    if blocks[i, k, y] == AIR:
+                        continue  # the mouth of a cave
                     found.add(BLOCKS[kind_of(blocks[i, k, y])].name)
                     above = BLOCKS[kind_of(blocks[i, k, y + 1])]
                     assert above.shape.name != "CUBE" or above.name.endswith(
@@ -106,8 +100,7 @@ def test_the_ground_of_each_biome(biome):
 def trees_of(biome, chunks):
     """Heights of trunks by the names of their logs, in so many chunks within a biome."""
     found, counted, seed = [], 0, 0
-    blocks, top = np.zeros(WINDOW * WINDOW * HEIGHT, np.uint16), np.zeros(WINDOW**2, np.uint8)
-    tints = np.zeros(WINDOW**2, np.uint8)
+    window = Window()
     while counted < chunks:
         seed += 1
         x, z = amid(biome, seed)
@@ -119,12 +112,12 @@ def trees_of(biome, chunks):
             if any(BIOMES[biome_at(*corner, seed)] != biome for corner in corners):
                 continue
             counted += 1
-            making.make_chunk(blocks, top, tints, *chunk, seed, False)
-            window = blocks.reshape(WINDOW, WINDOW, HEIGHT)
-            for i in range(chunk[0] * CHUNK, (chunk[0] + 1) * CHUNK):
-                for k in range(chunk[1] * CHUNK, (chunk[1] + 1) * CHUNK):
-                    column = kind_of(window[i % WINDOW, k % WINDOW])
-                    base = ground_height(i, k, seed) + 1
+            window.make(*chunk, seed, False)
+            blocks = kind_of(window.chunk(*chunk))
+            for i in range(CHUNK):
+                for k in range(CHUNK):
+                    x_here, z_here = chunk[0] * CHUNK + i, chunk[1] * CHUNK + k
+                    column, base = blocks[i, k], ground_height(x_here, z_here, seed) + 1
                     if IS_LOG[column[base]]:
                         trunk = int(np.argmin(column[base:] == column[base]))
                         found.append((BLOCKS[column[base]].name, trunk))
