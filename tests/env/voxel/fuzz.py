@@ -155,7 +155,8 @@ class Episode:
         self._digest.update(repr(result).encode())
 
     def _begin(self, seed: int) -> None:
-        self._engine.reset(seed, self._random.choice((None, *BIOMES)))
+        biome = self._random.choice((None, *BIOMES))
+        self._engine.reset(seed, biome, natural_animals=self._random.random() < 0.5)
         for item in _KIT:
             self._command(f"/give @p {item}")
 

@@ -152,6 +152,7 @@ _GENERATORS: dict[str, Callable[[Random], str]] = {
     "teleportbiome": lambda random: (
         f"teleportbiome @p {random.choice(BIOMES)} {_along(random, 500.0)} {_along(random, 500.0)}"
     ),
+    "locatebiome": lambda random: f"locatebiome {random.choice(BIOMES)}",
     "setblock": lambda random: f"setblock {_place(random, 3.0)} {_block(random)}",
     "fill": _fill,
     "time": lambda random: f"time {random.choice(('set', 'add'))} {random.randint(0, 30000)}",
@@ -163,7 +164,16 @@ _GENERATORS: dict[str, Callable[[Random], str]] = {
 }
 """How a command's arguments are made up; every command but `execute`, which wraps others."""
 
-_SELDOM = ("clear", "kill", "time", "weather", "gamerule", "difficulty", "teleportbiome")
+_SELDOM = (
+    "clear",
+    "kill",
+    "time",
+    "weather",
+    "gamerule",
+    "difficulty",
+    "teleportbiome",
+    "locatebiome",
+)
 _NAMES = [name for name in _GENERATORS for _ in range(1 if name in _SELDOM else 6)]
 if unknown := set(COMMANDS) - set(_GENERATORS) - {"execute"}:
     raise LookupError(f"The fuzz test knows no arguments for {', '.join(sorted(unknown))}")
