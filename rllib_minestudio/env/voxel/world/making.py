@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.kernels import kernel
-from rllib_minestudio.env.voxel.world import caves, hollows, trees, veins, worldgen
+from rllib_minestudio.env.voxel.world import caves, hollows, trees, vegetation, veins, worldgen
 from rllib_minestudio.env.voxel.world.caves import Burrows
 from rllib_minestudio.env.voxel.world.column_bits import Bits
 from rllib_minestudio.env.voxel.world.veins import VeinShapes
