@@ -170,7 +170,8 @@ SCENES = (
     Scene("ravine_floor", "the same from its ground: a strip of sky, ledges, ores and other stone",
           (*_at(6000), "/tp @p -232 27 -373 -80 -10")),
     Scene("lava", "a cave with a lake of lava, which lights it", ("/tp @p -280.5 12 -155.5 0 8",)),
-    Scene("in_lava", "the eye in lava", ("/tp @p -280.5 9 -147.5 0 0", "/fill ~-3 ~ ~-3 ~3 ~3 ~3 lava",)),
+    Scene("in_lava", "the eye in lava",
+          ("/tp @p -280.5 9 -147.5 0 0", "/fill ~-3 ~ ~-3 ~3 ~3 ~3 lava")),
     Scene(
         "tunnel", "an unlit tunnel: dim grey, its corners darker",
         ("/tp @p ~ 20 ~ 0 5", "/fill ~-1 ~ ~-3 ~1 ~2 ~20 air"),

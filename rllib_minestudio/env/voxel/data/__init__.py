@@ -2,6 +2,7 @@
 
 blocks.csv      every block, in the order of Minecraft's registry, which gives the ids
 block_light.csv the light that blocks emit, and exceptions to what they let through
+veins.csv       veins of ores and the like: how many begin in a chunk, how large and where
 plants.csv      plants: how they are drawn, and what they grow on
 block_loot.json drops of the blocks that do not simply drop one item
 items.csv       every item, in the order of Minecraft's registry

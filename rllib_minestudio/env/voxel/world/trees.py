@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.world import blocks as b
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, block_index, column_index
-from rllib_minestudio.env.voxel.world.caves import Spheres, is_carved
+from rllib_minestudio.env.voxel.world.caves import is_carved
+from rllib_minestudio.env.voxel.world.tunnels import Spheres
 from rllib_minestudio.env.voxel.world.worldgen import (
     DESERT,
     FOREST,
@@ -50,7 +51,7 @@ def grow_trees(
         chunk_x: Chunk coordinate: column x // 16.
         chunk_z: Chunk coordinate: column z // 16.
         seed: The world's seed.
-        near: What is carved out of the land, from `caves.spheres_near`.
+        near: What is carved out of the land, from `tunnels.spheres_near`.
 
     Returns:
         The highest layer of one of them, 0 if there are none.
