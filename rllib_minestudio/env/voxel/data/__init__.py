@@ -5,6 +5,7 @@ block_light.csv the light that blocks emit, and exceptions to what they let thro
 biomes.csv      the biomes of this land: number, climate, colours of sky, grass and leaves, and the
                 chance of a herd, and of each further one, in a chunk
 herds.csv       what herds there are in a biome, by weight, of how many
+veins.csv       veins of ores and the like: how many begin in a chunk, how large and where
 plants.csv      plants: how they are drawn, and what they grow on
 block_loot.json drops of the blocks that do not simply drop one item
 items.csv       every item, in the order of Minecraft's registry

@@ -7,6 +7,7 @@ searching for paths; a mob that cannot get on gives up its goal.
 from __future__ import annotations
 
 import numpy as np
+from numba import int64
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.entities.goals import NO_GOAL, begin_goal, pursue_goal
@@ -22,13 +23,21 @@ from rllib_minestudio.env.voxel.entities.records import (
 from rllib_minestudio.env.voxel.items.items import ITEMS
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.world import lava, physics, surfaces
-from rllib_minestudio.env.voxel.world.blocks import AIR
+from rllib_minestudio.env.voxel.world.block_shapes import stops_nothing
+from rllib_minestudio.env.voxel.world.block_states import kind_of
+from rllib_minestudio.env.voxel.world.blocks import AIR, LAVA
+from rllib_minestudio.env.voxel.world.box_field import HEIGHT, block_index
 
 ACTIVE_RANGE = 72.0
 """Mobs farther from the player than this along x or z do not move: their land may be unloaded."""
 
 _GLIDE = 0.6
 """Factor on the speed of a fall of a mob that glides, in each tick (`Chicken`, from memory)."""
+_STEP_AHEAD = 0.5
+"""How far ahead of its body a mob sees where it would step, in blocks."""
+_DEEPEST_STEP = 3
+"""Blocks that a mob steps down (`getMaxFallDistance`)."""
+
 _PUSH = 0.05
 _PUSH_ALL = 2.0
 """In Minecraft, each of two bodies pushes the other once per tick, so a pair is pushed twice."""
@@ -44,6 +53,22 @@ def _can_jump_over(blocks: NDArray[np.uint16], mob: np.void) -> bool:
     x = mob.position[0] - np.sin(mob.yaw) * 0.5
     z = mob.position[2] + np.cos(mob.yaw) * 0.5
     return physics.is_free(blocks, x, mob.position[1] + 1.0, z, half, height)
+
+
+@kernel()
+def _is_danger_ahead(blocks: NDArray[np.uint16], mob: np.void) -> bool:
+    """Whether the next step leads into lava, or down by more than mobs go of their own accord."""
+    ahead = float(MOB_HALF[mob.kind]) + _STEP_AHEAD
+    x = int64(np.floor(mob.position[0] - np.sin(mob.yaw) * ahead))
+    z = int64(np.floor(mob.position[2] + np.cos(mob.yaw) * ahead))
+    feet = int64(np.floor(mob.position[1]))
+    for y in range(min(feet, HEIGHT - 1), max(feet - _DEEPEST_STEP - 1, 0) - 1, -1):
+        block = blocks[block_index(x, y, z)]
+        if kind_of(block) == LAVA:
+            return True
+        if not stops_nothing(block):
+            return False
+    return feet < HEIGHT
 
 
 @kernel()
@@ -156,6 +181,9 @@ def _tick_mob(
         if mob.panic_ticks > 0:
             mob.panic_ticks -= 1
         speed = pursue_goal(mob, player)
+        if speed > 0.0 and mob.on_ground and _is_danger_ahead(blocks, mob):
+            mob.goal = NO_GOAL
+            speed = 0.0
     damage = _walk(blocks, mob, speed)
     if mob.position[1] < physics.VOID:
         damage = max(damage, physics.VOID_DAMAGE)

@@ -3,11 +3,16 @@
 world        the blocks around the player, and all operations on them
 land         the chunks in the window: which are made, and which have their fields
 edits        changes of blocks, and the memory of what was changed
-climate      biomes and heights from the seed
-making       the order in which the blocks of a chunk are made
-worldgen     the ground of each biome, its colours and snow, from the seed
-trees        trees and cactus from the seed
-vegetation   grass, flowers and pumpkins from the seed
+climate      biomes and heights
+making       the blocks of a chunk: the order of the steps, all of which follow from the seed
+worldgen     the ground of each biome, its colours and its snow
+tunnels      the ways of caves and ravines
+caves        what is carved out of the land
+veins        ores, and other stone, earth and gravel
+trees        trees and cactus
+vegetation   grass, flowers and pumpkins
+hollows      where the land is not plain blocks, a bit for each cell
+column_bits  what bits for the cells of a column have in common
 box_field    the empty boxes through which rays leap
 thin_blocks  where the plants are that rays pass through
 optics       what blocks do to light
@@ -16,6 +21,7 @@ sky_light    the light of the sky
 block_light  the light of blocks that emit it
 lighting     both, and where there is nothing but full light of the sky
 physics      collision of boxes with blocks, the constants of motion
+lava         what it does to those who are in it
 surfaces     what blocks do to those who walk on them, stand in them or climb them
 block_shapes the boxes of blocks: for bodies, the crosshair and the picture
 block_states kinds in their states, and what they stop, hide and bear

@@ -43,6 +43,7 @@ from rllib_minestudio.env.voxel.world import (
     lighting,
     making,
     thin_blocks,
+    tunnels,
     veins,
 )
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, WINDOW
@@ -94,7 +95,7 @@ class Land:
         self.thin = thin_blocks.new_bits()
         self.hollow = hollows.new_bits()
         self.edits = EditMemory()
-        self._burrows, self._shapes = caves.new_burrows(), veins.find_shapes()
+        self._burrows, self._shapes = tunnels.new_burrows(), veins.find_shapes()
         self._slots: dict[Chunk, Chunk] = {}
         """Slot in the window -> the chunk in it."""
         self._left_over: set[Chunk] = set()

@@ -10,9 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.kernels import kernel
-from rllib_minestudio.env.voxel.world import caves, hollows, trees, vegetation, veins, worldgen
-from rllib_minestudio.env.voxel.world.caves import Burrows
+from rllib_minestudio.env.voxel.world import (
+    caves,
+    hollows,
+    trees,
+    tunnels,
+    vegetation,
+    veins,
+    worldgen,
+)
 from rllib_minestudio.env.voxel.world.column_bits import Bits
+from rllib_minestudio.env.voxel.world.tunnels import Burrows
 from rllib_minestudio.env.voxel.world.veins import VeinShapes
 
 
@@ -48,7 +56,7 @@ def make_chunk(
     """
     high = worldgen.fill_chunk(blocks, top, tints, chunk_x, chunk_z, seed)
     hollows.open_above(hollow, top, chunk_x, chunk_z)
-    near = caves.spheres_near(burrows, chunk_x, chunk_z, seed)
+    near = tunnels.spheres_near(burrows, chunk_x, chunk_z, seed)
     low = caves.carve(blocks, top, hollow, chunk_x, chunk_z, high, near)
     veins.grow_veins(blocks, chunk_x, chunk_z, seed, high + 1, shapes)
     high = max(high, trees.grow_trees(blocks, top, chunk_x, chunk_z, seed, near))

@@ -22,7 +22,7 @@ from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.world import blocks as b
 from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, block_index, column_index
-from rllib_minestudio.env.voxel.world.caves import NEAR, Spheres, is_carved
+from rllib_minestudio.env.voxel.world.caves import is_carved
 from rllib_minestudio.env.voxel.world.climate import (
     BIOMES,
     BIRCH_FOREST,
@@ -37,6 +37,7 @@ from rllib_minestudio.env.voxel.world.climate import (
     hash_place,
     land_at,
 )
+from rllib_minestudio.env.voxel.world.tunnels import NEAR, Spheres
 
 TREE_CELL = 6
 """Side, in columns, of the cells that may hold one tree each."""
@@ -91,7 +92,7 @@ def grow_trees(
         chunk_x: Chunk coordinate: column x // 16.
         chunk_z: Chunk coordinate: column z // 16.
         seed: The world's seed.
-        near: What is carved out of the land, from `caves.spheres_near`.
+        near: What is carved out of the land, from `tunnels.spheres_near`.
 
     Returns:
         The highest layer that they may reach.

@@ -95,10 +95,12 @@ class World:
         centre = (int(x // CHUNK), int(z // CHUNK))
         if centre == self._centre:
             return
-        self._centre = centre
+        is_first, self._centre = self._centre is None, centre
         loaded = set(square(centre, LOAD_RADIUS))
         if self._land.lacking(loaded):
-            self._land.make_ready(self._land.lacking(set(_needed_soon(x, z))))
+            # A new world is ready sooner without what it can make ahead.
+            needed = loaded if is_first else set(_needed_soon(x, z))
+            self._land.make_ready(self._land.lacking(needed))
         if entered := loaded - self._loaded:
             self._raise_ceiling(self._land.ceiling(entered))
         self._loaded = loaded

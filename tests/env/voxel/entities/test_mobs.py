@@ -1,6 +1,7 @@
 """Animals left to themselves: wandering, pushing, obstacles, falling, and distance."""
 
 import numpy as np
+import pytest
 
 from rllib_minestudio.env.voxel.entities.records import MOB_CAPACITY
 from rllib_minestudio.env.voxel.world.blocks import STONE
@@ -97,3 +98,37 @@ def test_capacity_is_refused_politely():
         assert engine.execute("/summon cow ~5 ~ ~5").ok
     assert not engine.execute("/summon cow ~5 ~ ~5").ok
     ticks(engine, 3)
+
+
+@pytest.mark.parametrize("around", ["air", "lava"])
+def test_panicking_cows_step_neither_down_a_cliff_nor_into_lava(around):
+    engine = arena()
+    engine.execute(f"/fill -9 {FLOOR - 1} -9 9 {FLOOR - 1} 9 {around}")
+    engine.execute(f"/fill -9 {FLOOR - 2} -9 9 {FLOOR - 2} 9 stone")
+    if around == "air":
+        engine.execute(f"/fill -9 {FLOOR - 5} -9 9 {FLOOR - 2} 9 air")
+    engine.execute(f"/fill -3 {FLOOR - 1} -3 3 {FLOOR - 1} 3 stone")
+    engine.execute(f"/tp @p 30 {FLOOR} 30")
+    engine.execute(f"/summon cow 0 {FLOOR} 0")
+    mobs, farthest = state(engine).mobs, 0.0
+    for _ in range(600):
+        mobs.records["panic_ticks"][0] = 100
+        engine.tick({})
+        farthest = max(farthest, np.abs(mobs.position[0, [0, 2]] - 0.5).max())
+        assert mobs.position[0, 1] == FLOOR
+    assert farthest > 2.0
+
+
+def test_cows_step_down_three_blocks():
+    engine = arena()
+    engine.execute(f"/fill -20 {FLOOR - 4} 0 20 {FLOOR - 4} 20 stone")
+    engine.execute(f"/fill -20 {FLOOR - 3} 0 20 {FLOOR - 1} 20 air")
+    engine.execute(f"/tp @p 30 {FLOOR} -30")
+    engine.execute(f"/summon cow 0 {FLOOR} -2")
+    mobs = state(engine).mobs
+    for _ in range(600):
+        mobs.records["panic_ticks"][0] = 100
+        engine.tick({})
+        if mobs.position[0, 1] < FLOOR - 2:
+            return
+    raise AssertionError("it stays above")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.env.voxel.data import read_csv
-from rllib_minestudio.env.voxel.world import caves
+from rllib_minestudio.env.voxel.world import caves, tunnels
 from rllib_minestudio.env.voxel.world.block_states import kind_of
 from rllib_minestudio.env.voxel.world.blocks import AIR, BEDROCK, BLOCK_ID, LAVA
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT
@@ -30,9 +30,12 @@ def test_as_much_starts_as_in_the_game():
 def test_spheres_carve_what_the_rules_say():
     side = 3
     for seed in underground.seeds(4):
-        burrows, carved = caves.new_burrows(), np.zeros((side * CHUNK, side * CHUNK, HEIGHT), bool)
+        burrows, carved = (
+            tunnels.new_burrows(),
+            np.zeros((side * CHUNK, side * CHUNK, HEIGHT), bool),
+        )
         for x, z in np.ndindex(side, side):
-            caves.spheres_near(burrows, x, z, seed)
+            tunnels.spheres_near(burrows, x, z, seed)
         for slot in np.flatnonzero(burrows.counts):
             x, z, _ = burrows.start[slot] * CHUNK
             for row in burrows.spheres[burrows.firsts[slot] :][: burrows.counts[slot]]:
@@ -75,13 +78,13 @@ def test_a_chunk_is_the_same_in_any_order_and_beside_anything():
 
 
 def test_spheres_are_the_same_after_others_took_their_place():
-    burrows = caves.new_burrows()
-    first = caves.spheres_near(burrows, 5, 5, 1).copy()
+    burrows = tunnels.new_burrows()
+    first = tunnels.spheres_near(burrows, 5, 5, 1).copy()
     for number in range(40):  # the ring goes round
-        caves.spheres_near(burrows, 1000 * number, -1000 * number, 1)
+        tunnels.spheres_near(burrows, 1000 * number, -1000 * number, 1)
     assert burrows.walked[0] > 2 * len(burrows.spheres)
-    assert np.array_equal(caves.spheres_near(burrows, 5, 5, 1), first)
-    assert not np.array_equal(caves.spheres_near(burrows, 5, 5, 2), first)
+    assert np.array_equal(tunnels.spheres_near(burrows, 5, 5, 1), first)
+    assert not np.array_equal(tunnels.spheres_near(burrows, 5, 5, 2), first)
 
 
 def opened(seed_count: int) -> list[tuple[int, int, int]]:
@@ -105,15 +108,15 @@ def mouths() -> list[tuple[int, int, int]]:
 def test_what_is_carved_is_known_from_the_chunks_around(mouths):
     compared = 0
     for seed, x, z in mouths[:6]:
-        window, burrows = Window(), caves.new_burrows()
+        window, burrows = Window(), tunnels.new_burrows()
         window.make(x, z, seed, has_plants=False)
         for near_x, near_z in ((x, z), (x + 1, z), (x, z - 1), (x - 1, z + 1)):
-            near = caves.spheres_near(burrows, near_x, near_z, seed)
+            near = tunnels.spheres_near(burrows, near_x, near_z, seed)
             for i in range(CHUNK):
                 for k in range(CHUNK):
                     column = x * CHUNK + i, z * CHUNK + k
                     at = column[0] - near_x * CHUNK, column[1] - near_z * CHUNK
-                    if not all(-caves.NEAR <= place < CHUNK + caves.NEAR for place in at):
+                    if not all(-tunnels.NEAR <= place < CHUNK + tunnels.NEAR for place in at):
                         continue
                     y = ground_height(*column, seed)
                     is_open = kind_of(int(window.chunk(x, z)[i, k, y])) in (AIR, LAVA)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rllib_minestudio.env.voxel.world import caves
+from rllib_minestudio.env.voxel.world import tunnels
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, LAVA, STONE
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT
 from rllib_minestudio.env.voxel.world.climate import ground_height
@@ -364,8 +364,8 @@ def describe(spheres: np.ndarray) -> list[float]:
 
 def engine_starts(seed: int) -> list[np.ndarray]:
     """The spheres of each of the 289 starts around a chunk, as the engine walks them."""
-    burrows = caves.new_burrows()
-    caves.spheres_near(burrows, 0, 0, seed)
+    burrows = tunnels.new_burrows()
+    tunnels.spheres_near(burrows, 0, 0, seed)
     slots = np.flatnonzero(burrows.start[:, 2] == seed)
     return [burrows.spheres[burrows.firsts[slot] :][: burrows.counts[slot], :5] for slot in slots]
 
