@@ -1,8 +1,8 @@
 """What costs the embedded engine more than an ordinary step; the second table of `engine.py`.
 
-Loading a chunk row, mobs in view, changing blocks, a new item in hand, a changed display, and
-screens: how much more, in the median and at worst, and the median as a share of a step at 128x128
-in an empty field.
+A reset, loading a chunk row, mobs in view, changing blocks, a new item in hand, a changed display,
+and screens: how much more, in the median and at worst, and the median as a share of a step at
+128x128 in an empty field.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rllib_minestudio.env.voxel.engine import VoxelEngine
 from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
 from rllib_minestudio.env.voxel.world.blocks import AIR, STONE
 
-SEED = 7
+SEED, WORLDS_APART = 7, 104729
 MOBS = 60
 RINGS = ((2, 6), (5, 20))
 """Distances, in blocks, between which the mobs stand before the player."""
@@ -86,6 +86,16 @@ def chunk_rows(ticks: int) -> list[Spike]:
         ),
         Spike("tick between two of them", median(others) - quiet, max(others) - quiet),
     ]
+
+
+def resets(times: int) -> Spike:
+    """New worlds, each of another seed."""
+    engine = empty_field()
+    taken = [
+        timed(lambda seed=seed: engine.reset(seed * WORLDS_APART, biome="plains"))
+        for seed in range(times)
+    ]
+    return Spike(f"reset, of {times}", median(taken), max(taken))
 
 
 def crowd(steps: int, ring: tuple[int, int]) -> Spike:
@@ -220,7 +230,12 @@ def print_spikes(steps: int) -> None:
     engine, frame = empty_field(), np.empty((128, 128, 3), np.uint8)
     ordinary = median(step(engine, frame) for _ in range(steps))
     print(f"\n{'beyond an ordinary step of':>45} {ordinary:8.1f}  µs CPU, medians; worst; share")
-    spikes = [*chunk_rows(5 * steps), *(crowd(steps, ring) for ring in RINGS), *edits(steps // 4)]
+    spikes = [
+        resets(max(steps // 25, 5)),
+        *chunk_rows(5 * steps),
+        *(crowd(steps, ring) for ring in RINGS),
+        *edits(steps // 4),
+    ]
     spikes += [*overlays(steps), *screens(steps)]
     for name, typical, worst, beside in spikes:
         share = typical / (beside or ordinary)

@@ -195,16 +195,12 @@ class Land:
 
     def _clear_left_over(self) -> None:
         """Make zero what is left from before the reset, which nothing has been written over."""
-        fields = self.layer_radius, self.box
-        arrays = self.blocks, self.top, self.tints, self.thin, self.hollow, *self.lighting
-        for slot in self._left_over:
-            chunk = self._slots.get(slot)
-            if chunk is None:
-                for array in arrays:
-                    _in_slot(array, slot)[...] = 0
-            if chunk not in self._ready:
-                for array in fields:
-                    _in_slot(array, slot)[...] = 0
+        unmade = [slot for slot in self._left_over if slot not in self._slots]
+        unready = [slot for slot in self._left_over if self._slots.get(slot) not in self._ready]
+        for array in (self.blocks, self.top, self.tints, self.thin, self.hollow):
+            _clear(array, unmade)
+        for array in (self.layer_radius, self.box):
+            _clear(array, unready)
         self._left_over.clear()
 
     def _let_light_in(self, chunk: Chunk, glowing: int) -> None:
@@ -235,9 +231,11 @@ class Land:
         self._ready.update((x, z) for x in range(*xs) for z in range(*zs))
 
 
-def _in_slot(array: NDArray[Any], slot: Chunk) -> NDArray[Any]:
-    """A slot's part of one of the window's arrays, as a view [16, 16 * entries per column]."""
-    return array.reshape(CHUNKS, CHUNK, CHUNKS, -1)[slot[0], :, slot[1]]
+def _clear(array: NDArray[Any], slots: list[Chunk]) -> None:
+    """Make one of the window's arrays zero in some slots."""
+    if slots:
+        x, z = np.array(slots).T
+        array.reshape(CHUNKS, CHUNK, CHUNKS, -1)[x, :, z] = 0
 
 
 def _chunks_of(xs: Span, zs: Span, margin: int) -> list[Chunk]:

@@ -23,6 +23,7 @@ def pool():
     engine.execute(f"/tp @p 10 {FLOOR} 0 90 0")
     engine.execute("/gamerule keepInventory true")
     ticks(engine, 2)
+    engine.player.records["food"] = 10  # too little to heal
     return engine
 
 
@@ -54,14 +55,12 @@ def test_who_is_in_lava_loses_four_points_in_half_a_second(pool):
 
 
 def test_the_edge_of_a_body_is_enough(pool):
-    pool.execute(f"/tp @p 4.25 {FLOOR - 0.5} 0 0 0")
-    state(pool).world.fill((4, 5), (FLOOR - 1, FLOOR), (0, 1), AIR)
-    ticks(pool, 1)
-    assert pool.player.health == 16.0
-    pool.execute(f"/tp @p 4.75 {FLOOR} 1.5 0 0")
-    before = pool.player.health
-    ticks(pool, 30)
-    assert pool.player.health == before  # beside it, on the stone
+    state(pool).world.fill((4, 5), (FLOOR - 1, FLOOR), (-1, 2), AIR)
+    for x, health in ((4.5, 20.0), (4.25, 16.0)):
+        pool.player.health = 20.0
+        pool.execute(f"/tp @p {x} {FLOOR - 1} 0.5 0 0")
+        ticks(pool, 1)
+        assert pool.player.health == health
 
 
 def test_resistance_to_fire_prevents_it(pool):
@@ -86,7 +85,7 @@ def test_one_sinks_slowly_swims_up_and_climbs_out(pool):
     assert pool.player.position[1] > FLOOR - 1
     pool.execute("/tp @p ~ ~ ~ 90 0")
     ticks(pool, 200, jump=1, forward=1)
-    assert pool.player.position[1] == FLOOR and pool.player.position[0] < -3.9
+    assert pool.player.position[1] >= FLOOR and pool.player.position[0] < -3.9
 
 
 def test_lava_breaks_a_fall(pool):
@@ -121,15 +120,15 @@ def test_what_falls_into_lava_ends_on_its_ground(pool):
 
 
 def test_lava_is_aimed_through_and_built_over(pool):
-    pool.execute(f"/fill 0 {FLOOR - DEPTH + 1} 0 0 {FLOOR - 1} 0 air")
-    pool.execute(f"/tp @p 4.5 {FLOOR} 0.5 90 60")
+    pool.execute(f"/setblock 3 {FLOOR - 3} 0 stone")
+    pool.execute(f"/tp @p 4.1 {FLOOR} 0.5 90 80")
     pool.execute("/give @p cobblestone 4")
     ticks(pool, 2)
-    target = state(pool).target[0]
-    assert state(pool).world.block_at(*(int(target[axis]) for axis in "xyz")) != LAVA
+    target, world = state(pool).target[0], state(pool).world
+    assert [int(target[axis]) for axis in "xyz"] == [3, FLOOR - 3, 0]
     ticks(pool, 1, use=1)
-    world = state(pool).world
-    assert (world.blocks == BLOCK_ID["cobblestone"]).sum() == 1
+    assert world.block_at(3, FLOOR - 2, 0) == BLOCK_ID["cobblestone"]
+    assert world.block_at(3, FLOOR - 1, 0) == LAVA
 
 
 def test_lava_glows(pool):
