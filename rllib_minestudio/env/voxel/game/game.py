@@ -16,7 +16,6 @@ from rllib_minestudio.env.voxel.entities.mobs import (
 from rllib_minestudio.env.voxel.game import (
     doors,
     falling,
-    herds,
     screen_handling,
     spawning,
     supports,
@@ -77,7 +76,7 @@ class Game:
             x, z = spawning.find_biome(state, BIOMES.index(biome), x, z) or (x, z)
         spawning.teleport(state, *spawning.surface_place(state, x, z))
         state.player.yaw = state.random() * 360.0
-        herds.follow(state)
+        state.herds.follow(state.world, state.mobs)
 
     def tick(self, action: Mapping[str, Any]) -> None:
         """Advance the game by one tick (1/20 s).
@@ -166,7 +165,7 @@ class Game:
         x, _, z = player.position.tolist()
         state.world.load_around(x, z)
         state.world.make_ahead(x, z)
-        herds.follow(state)
+        state.herds.follow(state.world, state.mobs)
         if mobs.count:
             mobs.count = tick_mobs(
                 blocks, mobs.records, mobs.count, players, state.rng, events, self._event_count
