@@ -253,7 +253,13 @@ def paint_snow(blocks: Shorts, faces: Ints, n: Ints) -> None:
 
 @render_kernel
 def choose_texels(
-    camera: Floats, blocks: Shorts, tints: Bytes, faces: Ints, s: Floats, n: Ints
+    camera: Floats,
+    blocks: Shorts,
+    tints: Bytes,
+    has_snow: bool,
+    faces: Ints,
+    s: Floats,
+    n: Ints,
 ) -> int:
     """Find the block and the texel of each hit, and the block's look where it is special, else 0.
 
@@ -268,7 +274,8 @@ def choose_texels(
         face = n[FACE + i] & int32(INSIDE - 1)
         n[TEXEL + i] = faces[uint32((n[BLOCK + i] << int32(FACE_BITS)) | face)]
     tint_faces(tints, n)
-    paint_snow(blocks, faces, n)
+    if has_snow:
+        paint_snow(blocks, faces, n)
     for i in range(LANES):
         face, depth = n[FACE + i] & int32(INSIDE - 1), s[DEPTH + i]
         axis = face >> int32(1)

@@ -137,6 +137,7 @@ def render_terrain(
     blocks: Shorts,
     box: Shorts,
     tints: Bytes,
+    has_snow: bool,
     shade: Bytes,
     light: Bytes,
     ceiling: int,
@@ -161,6 +162,7 @@ def render_terrain(
         blocks: uint16 (2**23,), the world's blocks.
         box: uint16 (2**23,), the world's box field.
         tints: uint8 (65536,), see `world.land`.
+        has_snow: Whether there may be single layers of snow.
         shade: uint8 (65536,), see `world.lighting`.
         light: uint8 (2**23,), both levels of each cell, see `light_field`.
         ceiling: No block is at or above this height.
@@ -212,7 +214,7 @@ def render_terrain(
             show_sky(camera, s, n)
         if hits > 0:
             locate_hits(camera, s, n)
-            special = choose_texels(camera, blocks, tints, faces, s, n)
+            special = choose_texels(camera, blocks, tints, has_snow, faces, s, n)
         if special:
             if taken == 0:
                 begin_pixels(tile_x, tile_y, width, height, s, n)
@@ -225,11 +227,11 @@ def render_terrain(
             if hits > 0:
                 locate_hits(camera, s, n)
                 show_faces(n)
-                choose_texels(camera, blocks, tints, faces, s, n)
+                choose_texels(camera, blocks, tints, has_snow, faces, s, n)
         if hits > 0:
             if find_fronts(box, s, n):
                 uncover(camera, blocks, box, looks, s, n)
-                choose_texels(camera, blocks, tints, faces, s, n)
+                choose_texels(camera, blocks, tints, has_snow, faces, s, n)
             found, level, glows = key_faces(shade, s, n), under_sky, False
             if found & SHADED and is_bright(white_sky, white_glow, light, n):
                 found, level = found & BESIDE, WHITE

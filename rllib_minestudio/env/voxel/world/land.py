@@ -68,6 +68,7 @@ class Land:
             grass below snow as the land was made; uint8, indexed as `top`.
         lighting: Light of the sky and of blocks, see `lighting`.
         thin: Where thin blocks are, see `thin_blocks`.
+        snowy: The chunks in which there may be single layers of snow: all others have none.
         edits: What was changed.
         seed: The seed from which the terrain is made.
         has_plants: Whether plants grow on it besides trees and cactus.
@@ -96,6 +97,7 @@ class Land:
                 array.reshape(CHUNKS, -1)[row] = 0
         self._slots.clear()
         self.edits.clear()
+        self.snowy: set[Chunk] = set()
         self._layers: dict[Chunk, Span] = {}
         """Of each made chunk: solid below the first layer, empty from the second one up."""
         self._ready: set[Chunk] = set()
@@ -150,6 +152,7 @@ class Land:
         for chunk in _chunks_of(xs, zs, 0):
             lowest, highest = self._layers[chunk]
             self._layers[chunk] = min(lowest, ys[0]), max(highest, ys[1])
+            self.snowy.add(chunk)
             low = min(low, lowest)
         near = _chunks_of(xs, zs, box_field.REACH + 1)
         if not self._ready.issuperset(near):
@@ -165,10 +168,13 @@ class Land:
             self._ready.difference_update(square(overwritten, 1))
             self.edits.leave(overwritten, self.blocks)
             del self._layers[overwritten]
+            self.snowy.discard(overwritten)
         arrays = self.blocks, self.top, self.tints
-        low, high = making.make_chunk(*arrays, *chunk, self.seed, self.has_plants)
+        low, high, has_snow = making.make_chunk(*arrays, *chunk, self.seed, self.has_plants)
         if edited := self.edits.enter(chunk, self.blocks, self.top):
-            low, high = min(low, edited[0]), max(high, edited[1])
+            low, high, has_snow = min(low, edited[0]), max(high, edited[1]), True
+        if has_snow:
+            self.snowy.add(chunk)
         self._slots[slot] = chunk
         self._layers[chunk] = low, high + 1
         x, z = chunk[0] * CHUNK, chunk[1] * CHUNK

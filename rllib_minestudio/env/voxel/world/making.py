@@ -22,7 +22,7 @@ def make_chunk(
     chunk_z: int,
     seed: int,
     has_plants: bool,
-) -> tuple[int, int]:
+) -> tuple[int, int, bool]:
     """Write the 16 x 16 columns of a chunk, in all layers.
 
     Args:
@@ -35,11 +35,12 @@ def make_chunk(
         has_plants: Whether plants grow besides trees and cactus.
 
     Returns:
-        The lowest layer that is not entirely solid, and the highest layer with a block in it.
+        The lowest layer that is not entirely solid, the highest layer with a block in it, and
+        whether snow lies in the chunk.
     """
     low, high = worldgen.fill_chunk(blocks, top, tints, chunk_x, chunk_z, seed)
     high = max(high, trees.grow_trees(blocks, top, chunk_x, chunk_z, seed))
     if has_plants:
         high = max(high, vegetation.grow_plants(blocks, top, chunk_x, chunk_z, seed))
-    high = max(high, worldgen.lay_snow(blocks, top, tints, chunk_x, chunk_z, seed))
-    return low, high
+    snow = worldgen.lay_snow(blocks, top, tints, chunk_x, chunk_z, seed)
+    return low, max(high, snow), snow > 0
