@@ -165,13 +165,7 @@ _GENERATORS: dict[str, Callable[[Random], str]] = {
 """How a command's arguments are made up; every command but `execute`, which wraps others."""
 
 _SELDOM = (
-    "clear",
-    "kill",
-    "time",
-    "weather",
-    "gamerule",
-    "difficulty",
-    "teleportbiome",
+    *("clear", "kill", "time", "weather", "gamerule", "difficulty", "teleportbiome"),
     "locatebiome",
 )
 _NAMES = [name for name in _GENERATORS for _ in range(1 if name in _SELDOM else 6)]

@@ -13,7 +13,7 @@ from rllib_minestudio.env.voxel.entities.mobs import (
     tick_items,
     tick_mobs,
 )
-from rllib_minestudio.env.voxel.game import doors, herds, screen_handling, spawning, supports
+from rllib_minestudio.env.voxel.game import doors, screen_handling, spawning, supports
 from rllib_minestudio.env.voxel.game.block_ticks import Place
 from rllib_minestudio.env.voxel.game.event_handlers import resolve
 from rllib_minestudio.env.voxel.game.game_state import GameState
@@ -70,7 +70,7 @@ class Game:
             x, z = spawning.find_biome(state, BIOMES.index(biome), x, z) or (x, z)
         spawning.teleport(state, *spawning.surface_place(state, x, z))
         state.player.yaw = state.random() * 360.0
-        herds.follow(state)
+        state.herds.follow(state.world, state.mobs)
 
     def tick(self, action: Mapping[str, Any]) -> None:
         """Advance the game by one tick (1/20 s).
@@ -159,7 +159,7 @@ class Game:
         x, _, z = player.position.tolist()
         state.world.load_around(x, z)
         state.world.make_ahead(x, z)
-        herds.follow(state)
+        state.herds.follow(state.world, state.mobs)
         if mobs.count:
             mobs.count = tick_mobs(
                 blocks, mobs.records, mobs.count, players, state.rng, events, self._event_count

@@ -16,7 +16,7 @@ have it again when the player returns.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import int64, uint64
@@ -38,9 +38,6 @@ from rllib_minestudio.env.voxel.world.box_field import CHUNK, block_index, colum
 from rllib_minestudio.env.voxel.world.climate import BIOMES, biome_at, hash_place
 from rllib_minestudio.env.voxel.world.land import Chunk, square
 from rllib_minestudio.env.voxel.world.world import LOAD_RADIUS, World
-
-if TYPE_CHECKING:
-    from rllib_minestudio.env.voxel.game.game_state import GameState
 
 AWAY_CAPACITY = 1024
 """Most animals that are kept for their return."""
@@ -112,18 +109,49 @@ class Herds:
         self.centre = centre
         self.done.update(dict.fromkeys(done))
 
+    def follow(self, world: World, mobs: Mobs) -> None:
+        """Let herds appear, and animals leave and return, after other land has been loaded.
 
-def follow(state: GameState) -> None:
-    """Let herds appear, and animals leave and return, after other land has been loaded."""
-    herds, centre = state.herds, state.world.centre
-    if not herds.are_natural or centre is None or centre == herds.centre:
-        return
-    before, herds.centre = herds.centre, centre
-    _let_leave(state, centre)
-    _let_return(state, centre)
-    for chunk in _entered(before, centre):
-        if chunk not in herds.done:
-            _appear(state, chunk)
+        Args:
+            world: The blocks.
+            mobs: The animals on loaded land; changed.
+        """
+        centre, before = world.centre, self.centre
+        if not self.are_natural or centre is None or centre == before:
+            return
+        self.centre = centre
+        self._let_leave(mobs, centre)
+        self._let_return(mobs, centre)
+        for chunk in _entered(before, centre):
+            if chunk not in self.done:
+                self._appear(world, mobs, chunk)
+
+    def _let_leave(self, mobs: Mobs, centre: Chunk) -> None:
+        are_near = _are_near(mobs.records[: mobs.count], centre)
+        if not are_near.all():
+            self.away.extend(mobs.records[: mobs.count][~are_near])
+            mobs.keep(are_near)
+
+    def _let_return(self, mobs: Mobs, centre: Chunk) -> None:
+        away = self.away
+        are_near = _are_near(away.records[: away.count], centre)
+        returning = np.flatnonzero(are_near)[: MOB_CAPACITY - mobs.count]
+        mobs.extend(away.records[returning])
+        stay = np.ones(away.count, np.bool_)
+        stay[returning] = False
+        away.keep(stay)
+
+    def _appear(self, world: World, mobs: Mobs, chunk: Chunk) -> None:
+        """Let the herds of a chunk appear; members without room wait with those far away."""
+        herds = list(herds_of(world, chunk))
+        for herd in herds:
+            for place, yaw in herd.members:
+                crowd = mobs if mobs.count < MOB_CAPACITY else self.away
+                crowd.add(MOB_KIND_ID[herd.mob], place, yaw)
+        if herds:
+            self.done[chunk] = None
+            if len(self.done) > MOST_CHUNKS:
+                del self.done[next(iter(self.done))]
 
 
 def _entered(before: Chunk | None, centre: Chunk) -> Iterator[Chunk]:
@@ -142,39 +170,6 @@ def _are_near(records: NDArray[np.void], centre: Chunk) -> NDArray[np.bool_]:
     """Whether the chunk of each mob is loaded around `centre`, bool [n]."""
     away = np.abs(np.floor(records["position"][:, ::2] / CHUNK) - centre)
     return away.max(axis=1) <= LOAD_RADIUS
-
-
-def _let_leave(state: GameState, centre: Chunk) -> None:
-    mobs = state.mobs
-    are_near = _are_near(mobs.records[: mobs.count], centre)
-    if are_near.all():
-        return
-    state.herds.away.extend(mobs.records[: mobs.count][~are_near])
-    mobs.keep(are_near)
-
-
-def _let_return(state: GameState, centre: Chunk) -> None:
-    away = state.herds.away
-    are_near = _are_near(away.records[: away.count], centre)
-    returning = np.flatnonzero(are_near)[: MOB_CAPACITY - state.mobs.count]
-    state.mobs.extend(away.records[returning])
-    stay = np.ones(away.count, np.bool_)
-    stay[returning] = False
-    away.keep(stay)
-
-
-def _appear(state: GameState, chunk: Chunk) -> None:
-    """Let the herds of a chunk appear in it; members without room wait with those far away."""
-    herds = list(herds_of(state.world, chunk))
-    for herd in herds:
-        for place, yaw in herd.members:
-            crowd = state.mobs if state.mobs.count < MOB_CAPACITY else state.herds.away
-            crowd.add(MOB_KIND_ID[herd.mob], place, yaw)
-    if herds:
-        done = state.herds.done
-        done[chunk] = None
-        if len(done) > MOST_CHUNKS:
-            del done[next(iter(done))]
 
 
 # ----------------------------------------------------------------------------- the herds of a chunk

@@ -241,7 +241,13 @@ def paint_snow(blocks: Shorts, faces: Ints, n: Ints) -> None:
 
 @inlined_kernel
 def choose_texels(
-    camera: Floats, blocks: Shorts, tints: Bytes, faces: Ints, s: Floats, n: Ints
+    camera: Floats,
+    blocks: Shorts,
+    tints: Bytes,
+    has_snow: bool,
+    faces: Ints,
+    s: Floats,
+    n: Ints,
 ) -> int:
     """Find the block and the texel of each hit, and the block's look where it is special, else 0.
 
@@ -255,7 +261,8 @@ def choose_texels(
     for i in range(LANES):
         n[TEXEL + i] = faces[face_entry(n[BLOCK + i], n[FACE + i])]
     tint_faces(tints, n)
-    paint_snow(blocks, faces, n)
+    if has_snow:
+        paint_snow(blocks, faces, n)
     for i in range(LANES):
         face, depth = int32(n[FACE + i] & int32(INSIDE - 1)), s[DEPTH + i]
         axis = int32(face >> int32(1))
@@ -281,6 +288,7 @@ def uncover(
     blocks: Shorts,
     box: Shorts,
     tints: Bytes,
+    has_snow: bool,
     faces: Ints,
     looks: Bytes,
     s: Floats,
@@ -309,7 +317,7 @@ def uncover(
             n[FRONT + i] = step_out(n[BLOCK_INDEX + i], n[FACE + i])
             n[FRONT_FIELD + i] = int32(box[uint32(n[FRONT + i])])
             n[COLUMN + i] = column_of_block(n[FRONT + i])
-    choose_texels(camera, blocks, tints, faces, s, n)
+    choose_texels(camera, blocks, tints, has_snow, faces, s, n)
 
 
 @inlined_kernel

@@ -35,7 +35,7 @@ MANY = 24
 @inlined_kernel
 def look(
     tile_x: int, tile_y: int, waited: bool, waiting: int, width: int, height: int,
-    blocks: Shorts, box: Shorts, tints: Bytes, light: Bytes,
+    blocks: Shorts, box: Shorts, tints: Bytes, has_snow: bool, light: Bytes,
     atlas: Words, faces: Ints, camera: Floats, ceiling: float, column_x: int, column_z: int,
     s: Floats, n: Ints,
 ) -> tuple[int, int, bool]:  # fmt: skip
@@ -51,6 +51,7 @@ def look(
         blocks: The world's blocks.
         box: The box field.
         tints: Tints of columns.
+        has_snow: Whether there may be single layers of snow.
         light: Levels of light.
         atlas: Textures of blocks.
         faces: Where they begin.
@@ -79,7 +80,7 @@ def look(
         locate_hits(camera, s, n)
         if has_met:
             show_faces(n)
-        special = choose_texels(camera, blocks, tints, faces, s, n)
+        special = choose_texels(camera, blocks, tints, has_snow, faces, s, n)
         if has_met:
             special = still_special(n)
         if not special:

@@ -80,6 +80,7 @@ class Land:
         lighting: Light of the sky and of blocks, see `lighting`.
         thin: Where thin blocks are, see `thin_blocks`.
         hollow: Where the land is hollow, see `hollows`.
+        snowy: The chunks in which there may be single layers of snow: all others have none.
         edits: What was changed.
         seed: The seed from which the terrain is made.
         has_plants: Whether plants grow on it besides trees and cactus.
@@ -111,6 +112,7 @@ class Land:
         self._left_over.update(self._slots)
         self._slots.clear()
         self.edits.clear()
+        self.snowy: set[Chunk] = set()
         self._ceiling: dict[Chunk, int] = {}
         """Of each made chunk, the layer from which up it is empty."""
         self._ready: set[Chunk] = set()
@@ -165,6 +167,7 @@ class Land:
         """
         for chunk in _chunks_of(xs, zs, 0):
             self._ceiling[chunk] = max(self._ceiling[chunk], ys[1])
+            self.snowy.add(chunk)
         hollows.open_box(self.hollow, *xs, *zs, *ys)
         near = _chunks_of(xs, zs, box_field.REACH + 1)
         if not self._ready.issuperset(near):
@@ -181,12 +184,15 @@ class Land:
             self._ready.difference_update(square(overwritten, 1))
             self.edits.leave(overwritten, self.blocks)
             del self._ceiling[overwritten]
+            self.snowy.discard(overwritten)
         arrays = self.blocks, self.top, self.tints, self.hollow, self._burrows, self._shapes
-        low, high = making.make_chunk(*arrays, *chunk, self.seed, self.has_plants)
+        low, high, has_snow = making.make_chunk(*arrays, *chunk, self.seed, self.has_plants)
         glowing = caves.LAVA_LAYERS
         if edited := self.edits.enter(chunk, self.blocks, self.top, self.hollow):
-            low, high = min(low, edited[0]), max(high, edited[1])
+            low, high, has_snow = min(low, edited[0]), max(high, edited[1]), True
             glowing = max(glowing, edited[1] + 1)
+        if has_snow:
+            self.snowy.add(chunk)
         self._slots[slot] = chunk
         self._ceiling[chunk] = high + 1
         x, z = chunk[0] * CHUNK, chunk[1] * CHUNK

@@ -36,7 +36,7 @@ def make_chunk(
     chunk_z: int,
     seed: int,
     has_plants: bool,
-) -> tuple[int, int]:
+) -> tuple[int, int, bool]:
     """Write the 16 x 16 columns of a chunk, in all layers.
 
     Args:
@@ -52,7 +52,8 @@ def make_chunk(
         has_plants: Whether plants grow besides trees and cactus.
 
     Returns:
-        A layer below which no plant grows, and the highest layer with a block in it.
+        A layer below which no plant grows, the highest layer with a block in it, and whether snow
+        lies in the chunk.
     """
     high = worldgen.fill_chunk(blocks, top, tints, chunk_x, chunk_z, seed)
     hollows.open_above(hollow, top, chunk_x, chunk_z)
@@ -62,5 +63,5 @@ def make_chunk(
     high = max(high, trees.grow_trees(blocks, top, chunk_x, chunk_z, seed, near))
     if has_plants:
         high = max(high, vegetation.grow_plants(blocks, top, chunk_x, chunk_z, seed))
-    high = max(high, worldgen.lay_snow(blocks, top, tints, chunk_x, chunk_z, seed))
-    return low, high
+    snow = worldgen.lay_snow(blocks, top, tints, chunk_x, chunk_z, seed)
+    return low, max(high, snow), snow > 0

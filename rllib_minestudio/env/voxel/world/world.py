@@ -204,6 +204,11 @@ class World:
         return changed
 
     @property
+    def may_have_snow(self) -> bool:
+        """Whether there may be single layers of snow on loaded land."""
+        return any(chunk in self._loaded for chunk in self._land.snowy)
+
+    @property
     def centre(self) -> Chunk | None:
         """The chunk around which land is loaded, the player's; None before any is."""
         return self._centre

@@ -152,7 +152,8 @@ def stay(engine, x, z):
     """Go somewhere, so far that all others stand still, and load the land there."""
     engine.execute(f"/tp @p {x} 90 {z}")
     engine._game.state.world.load_around(x, z)
-    herds_module.follow(engine._game.state)
+    state = engine._game.state
+    state.herds.follow(state.world, state.mobs)
 
 
 def test_herds_are_there_when_the_game_begins_if_asked_for():
