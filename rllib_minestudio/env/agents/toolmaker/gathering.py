@@ -34,6 +34,8 @@ _STROLL = (6.0, 14.0)
 """Shortest and longest stroll in blocks."""
 _STAIRS = 5
 """Steps of the stairs that lead through the soil."""
+_AIR_OF_CAVE = 7
+"""Of eighteen cells around the player that are known as air."""
 _TUNNEL, _MOST_TUNNELS = 12, 60
 """Blocks of a tunnel in one direction, and tunnels after which to give up."""
 
@@ -221,6 +223,8 @@ def tunnel(body: AgentBody, mined: Mined, layer: int) -> Skill:
     for _ in range(_MOST_TUNNELS):
         steps = min(_STAIRS, max(body.cell[1] - layer, 0))
         dug = yield from _dig(body, mined.blocks, side, steps)
+        if _is_in_cave(body) and (yield from look_around(body, mined.blocks)):
+            return True
         if body.memory.find(mined.blocks):
             return True
         if not body.has_one_of(mined.tools):
@@ -228,6 +232,13 @@ def tunnel(body: AgentBody, mined: Mined, layer: int) -> Skill:
         if not dug:
             side = (side + int(body.random.choice((1, 3)))) % len(SIDES)
     return False
+
+
+def _is_in_cave(body: AgentBody) -> bool:
+    """Whether there is more air around than in what one digs oneself."""
+    x, y, z = body.cell
+    around = [(x + i, y + j, z + k) for i in (-2, 0, 2) for j in (1, 3) for k in (-2, 0, 2)]
+    return sum(body.memory.is_air(cell) for cell in around) >= _AIR_OF_CAVE
 
 
 def _dig(body: AgentBody, blocks: Collection[str], side: int, steps: int) -> Skill:
