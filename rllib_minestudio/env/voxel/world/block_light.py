@@ -84,7 +84,7 @@ def enter_chunk(
         return 0
     spread(light, blocks, slots, BLOCKS, queue, end)
     reach = brightest - 1
-    _find_glow(light, glow, x0 - reach, x1 + reach, z0 - reach, z1 + reach)
+    _find_glow(light, glow, x0, x1, z0, z1, reach)
     return reach
 
 
@@ -129,11 +129,11 @@ def refresh(
         return 0
     highest = settle(light, blocks, floor, slots, BLOCKS, cells, count)
     if highest:
-        _find_glow(light, glow, x0 - highest, x1 + highest, z0 - highest, z1 + highest)
+        _find_glow(light, glow, x0, x1, z0, z1, highest)
     return highest
 
 
-@kernel()
+@kernel(allocates=False)
 def _glow_around(glow: Columns, x: int, z: int) -> int:
     """The highest glow of a column and the four beside it."""
     return int64(
@@ -146,11 +146,14 @@ def _glow_around(glow: Columns, x: int, z: int) -> int:
 
 
 @kernel()
-def _find_glow(light: Light, glow: Columns, x0: int, x1: int, z0: int, z1: int) -> None:
-    """Update the glow of the columns [x0, x1) and [z0, z1)."""
+def _find_glow(
+    light: Light, glow: Columns, x0: int, x1: int, z0: int, z1: int, reach: int
+) -> None:
+    """Update the glow of the columns [x0, x1) and [z0, z1), and of those up to `reach` steps off."""
     words = light.view(np.uint64)
-    for x in range(x0, x1):
-        for z in range(z0, z1):
+    for x in range(x0 - reach, x1 + reach):
+        left = reach - max(x0 - x, x - x1 + 1, 0)
+        for z in range(z0 - left, z1 + left):
             first, count = uint64(block_index(x, 0, z) // _WORD), uint64(_WORDS)
             while count > 0 and words[first + count - uint64(1)] & _ANY == 0:
                 count -= uint64(1)
