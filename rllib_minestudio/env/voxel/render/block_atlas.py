@@ -86,7 +86,7 @@ class BlockAtlas(NamedTuple):
 
     def has_holes(self) -> NDArray[np.bool_]:
         """Whether some texels of each texture are not opaque, bool (n,)."""
-        return (self.textures.reshape(-1, TEXTURE_WORDS) >> CLEAR_SHIFT).any(1)
+        return (self.textures.reshape(-1, TEXTURE_WORDS) >> CLEAR_SHIFT).max(1) > 0
 
 
 def build_block_atlas(textures: Textures, kinds: Iterable[int] = range(len(BLOCKS))) -> BlockAtlas:

@@ -146,10 +146,8 @@ def _glow_around(glow: Columns, x: int, z: int) -> int:
 
 
 @kernel()
-def _find_glow(
-    light: Light, glow: Columns, x0: int, x1: int, z0: int, z1: int, reach: int
-) -> None:
-    """Update the glow of the columns [x0, x1) and [z0, z1), and of those up to `reach` steps off."""
+def _find_glow(light: Light, glow: Columns, x0: int, x1: int, z0: int, z1: int, reach: int) -> None:
+    """Update the glow of the columns [x0, x1) and [z0, z1), and of all up to `reach` steps away."""
     words = light.view(np.uint64)
     for x in range(x0 - reach, x1 + reach):
         left = reach - max(x0 - x, x - x1 + 1, 0)
