@@ -47,7 +47,8 @@ WIDEST = 165.0
 
 # Not bit-identical from one compilation to the next, so never used by the simulation.
 render_kernel = kernel(fastmath=True, allocates=False)
-# For the steps of a loop: inlined, because arrays have seven words each to hand over.
+# For what runs for each tile or ray: inlined, as each array is seven words to hand over, and LLVM
+# itself inlines nothing into kernels as large as the terrain's.
 inlined_kernel = kernel(fastmath=True, allocates=False, inline="always")
 # For those that create arrays, to work in.
 scratch_kernel = kernel(fastmath=True)

@@ -3,8 +3,8 @@
 The march of a tile (see `terrain`) ends where the box field holds a block. If one of these blocks
 is *special* (see `block_looks`), the tile comes here, to find for each such ray the nearest surface
 in its cell whose texel is not a hole. Where there is one, the ray ends there, and is a hit like
-others, with a face of its own choice. A ray without one *passes*; it waits among the others that do
-until there is a whole tile of them, which goes on from their next cells (see `waiting_rays`).
+others, with a face of its own choice. A ray without one *passes*, and goes on from its next cell
+(see `look`).
 
 Only the outer sides of surfaces are seen, as Minecraft culls the others: a ray enters a box, and
 leaves it unnoticed. Where boxes of a block touch or overlap, what is between them is not seen

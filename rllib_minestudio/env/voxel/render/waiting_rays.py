@@ -1,9 +1,9 @@
-"""Rays that have passed a special cell, and wait to go on until a whole tile of them has gathered.
+"""Rays that have passed a special cell, and go on: at once, or when a whole tile of them waits.
 
-Few rays of a tile pass, and each passes another number of cells. If the tile waited for them, most
-of its lanes would idle; so they are put aside, and their pixels are overwritten when they end. A
-tile of waiting rays goes through the same kernels as one of the frame; only where it begins and
-where its pixels are differs.
+Where many rays of a tile pass, they go on at once, while the others are held where they have ended.
+Where few do, most lanes would idle; so they are put aside, and their pixels are overwritten when
+they end. A tile of waiting rays goes through the same kernels as one of the frame; only where it
+begins and where its pixels are differs.
 
 The rays are a queue of at most two tiles: at most one tile waits before another tile adds its own.
 """

@@ -105,7 +105,7 @@ def enter_chunk(
     queue, end = spread(light, blocks, slots, BLOCKS, queue, end)
     reach = _reach(queue, end, x0, z0)
     ceiling = min(highest + brightest, HEIGHT)
-    _find_glow(light, glow, x0 - reach, x1 + reach, z0 - reach, z1 + reach, ceiling)
+    _find_glow(light, glow, x0 - reach, x1 + reach, z0 - reach, z1 + reach, 0, ceiling)
     return reach
 
 
@@ -162,11 +162,11 @@ def refresh(
         return 0
     highest = settle(light, blocks, floor, slots, BLOCKS, cells, count)
     if highest:
-        _find_glow(light, glow, x0 - highest, x1 + highest, z0 - highest, z1 + highest, HEIGHT)
+        _find_glow(light, glow, x0, x1, z0, z1, highest, HEIGHT)
     return highest
 
 
-@kernel()
+@kernel(allocates=False)
 def _glow_around(glow: Columns, x: int, z: int) -> int:
     """The highest glow of a column and the four beside it."""
     return int64(
@@ -180,19 +180,20 @@ def _glow_around(glow: Columns, x: int, z: int) -> int:
 
 @kernel()
 def _find_glow(
-    light: Light, glow: Columns, x0: int, x1: int, z0: int, z1: int, ceiling: int
+    light: Light, glow: Columns, x0: int, x1: int, z0: int, z1: int, reach: int, ceiling: int
 ) -> None:
-    """Update the glow of the columns [x0, x1) and [z0, z1).
+    """Update the glow of the columns [x0, x1) and [z0, z1), and of all up to `reach` steps away.
 
     From layer `ceiling` up, light has not changed.
     """
     words, changed = light.view(np.uint64), uint64(-(-ceiling // _WORD))
-    for x in range(x0, x1):
-        for z in range(z0, z1):
-            first, count = uint64(block_index(x, 0, z) // _WORD), uint64(0)
-            for number in range(changed):
-                if words[first + number] & _ANY:
-                    count = number + uint64(1)
+    for x in range(x0 - reach, x1 + reach):
+        left = reach - max(x0 - x, x - x1 + 1, 0)
+        for z in range(z0 - left, z1 + left):
             column = column_index(x, z)
-            if uint64(glow[column]) <= changed * uint64(_WORD):  # else it has light farther up
-                glow[column] = uint8(count * uint64(_WORD))
+            if uint64(glow[column]) > changed * uint64(_WORD):
+                continue  # it has light farther up
+            first, count = uint64(block_index(x, 0, z) // _WORD), changed
+            while count > 0 and words[first + count - uint64(1)] & _ANY == 0:
+                count -= uint64(1)
+            glow[column] = uint8(count * uint64(_WORD))

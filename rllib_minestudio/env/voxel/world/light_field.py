@@ -144,7 +144,7 @@ def _source(blocks: Ids, floor: Columns, which: int, index: int) -> int:
     return FULL if index & _LAST_LAYER >= int64(floor[uint32(index >> 7)]) else 0
 
 
-@kernel()
+@kernel(allocates=False)
 def due(light: Light, blocks: Ids, floor: Columns, slots: Slots, which: int, index: int) -> int:
     """The level that a cell has to have, given those of its neighbours; see `settle`."""
     best = _source(blocks, floor, which, index) + 1
@@ -278,7 +278,7 @@ def spread(
 # for the next cell: if they made it longer themselves, each cell would take several times as long.
 
 
-@kernel()
+@kernel(allocates=False)
 def _dim_on(
     light: Light, which: int, gone: Queue, begin: int, lost: int, queue: Queue, end: int
 ) -> tuple[int, int, int]:
@@ -303,7 +303,7 @@ def _dim_on(
     return begin, lost, end
 
 
-@kernel()
+@kernel(allocates=False)
 def _spread_on(
     light: Light, blocks: Ids, slots: Slots, which: int, queue: Queue, begin: int, end: int
 ) -> tuple[int, int]:

@@ -116,7 +116,7 @@ def refresh(
     _find_shade(glow, dimmed, shade, x0 - reach, x1 + reach, z0 - reach, z1 + reach)
 
 
-@kernel()
+@kernel(allocates=False)
 def _find_dimmed(
     blocks: Ids, hollow: Bits, floor: Columns, dimmed: Columns, x0: int, x1: int, z0: int, z1: int
 ) -> None:

@@ -290,6 +290,26 @@ def test_a_frame_that_is_no_multiple_of_a_tile_is_drawn_alike() -> None:
         np.testing.assert_array_equal(*pictures)
 
 
+def test_fences_have_the_arms_of_this_moment_and_this_world(renderer: Renderer) -> None:
+    def post_with(*neighbours: int) -> Stage:
+        stage = Stage()
+        for x in (0, *neighbours):
+            stage.fill((x, x + 1), (0, 2), (2, 3), "oak_fence")
+        return stage
+
+    def assert_drawn_as_by_another(stage: Stage) -> None:
+        fresh = Renderer((SIZE, SIZE), view_distance=VIEW)
+        fresh.camera.vector[MIP_DEPTH] = 1e9
+        np.testing.assert_array_equal(stage.draw(renderer), stage.draw(fresh))
+
+    stage, other = post_with(1), post_with(-1)
+    assert stage.world.changes == other.world.changes
+    assert_drawn_as_by_another(stage)
+    assert_drawn_as_by_another(other)
+    other.fill((1, 2), (0, 2), (2, 3), "oak_fence")
+    assert_drawn_as_by_another(other)
+
+
 def test_joined_boxes_fill_the_same_space() -> None:
     points = np.random.default_rng(1).uniform(0, 1, (2000, 3))
 
