@@ -43,6 +43,7 @@ class World:
         shade: From which layer up there is nothing but full light of the sky around each column.
         thin: Where thin blocks are, see `thin_blocks`.
         ceiling: No loaded block is at or above this y. It never falls, and rises in steps of 8.
+        may_have_snow: Whether there may be single layers of snow on loaded land.
         seed: The seed from which the terrain is made.
         changes: A counter that grows whenever blocks change or the seed does, by which others can
             tell that nothing has changed.
@@ -72,6 +73,7 @@ class World:
         self.seed, self.has_plants = seed & 0x3FFFFFFF, has_plants
         self._land.reset(self.seed, has_plants)
         self.ceiling = 0
+        self.may_have_snow = False
         self.changes += 1
         self._centre: Chunk | None = None
         self._loaded: set[Chunk] = set()
@@ -104,6 +106,7 @@ class World:
         if entered := loaded - self._loaded:
             self._raise_ceiling(self._land.ceiling(entered))
         self._loaded = loaded
+        self.may_have_snow = not self._land.snowy.isdisjoint(loaded)
         self._ahead = None
 
     def make_ahead(self, x: float, z: float) -> None:
@@ -204,11 +207,6 @@ class World:
         return changed
 
     @property
-    def may_have_snow(self) -> bool:
-        """Whether there may be single layers of snow on loaded land."""
-        return any(chunk in self._loaded for chunk in self._land.snowy)
-
-    @property
     def centre(self) -> Chunk | None:
         """The chunk around which land is loaded, the player's; None before any is."""
         return self._centre
@@ -234,6 +232,7 @@ class World:
         )
         edits.count += new
         self.changes += changed
+        self.may_have_snow |= changed > 0
         if len(loose):
             self.unsupported.extend(map(tuple, loose.tolist()))
         return changed
