@@ -50,6 +50,9 @@ REACH = 8
 """No block of a vein is farther than this from where it begins, along any axis; -8 to 7."""
 _SIDE = 2 * REACH
 _SALT = 2000
+_FIRST_STATE = 2
+"""Of the generator that rolls the shapes: with it, the mean vein of each size is as large as the
+mean of all possible ones, to half a percent."""
 
 
 class VeinShapes(NamedTuple):
@@ -72,7 +75,7 @@ class VeinShapes(NamedTuple):
 @kernel()
 def find_shapes() -> VeinShapes:
     """Roll the collection of shapes, which is always the same."""
-    state = np.full(1, 1, np.uint64)
+    state = np.full(1, _FIRST_STATE, np.uint64)
     first, count = np.zeros(len(SIZES) * SHAPES + 1, np.int64), 0
     runs = np.empty(len(SIZES) * SHAPES * _SIDE * _SIDE, np.uint16)
     bounds = np.empty((len(SIZES) * SHAPES, 4), np.int8)
