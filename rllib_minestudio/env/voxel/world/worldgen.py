@@ -162,7 +162,7 @@ def lay_snow(
             else:
                 lies = biome == SNOWY_TUNDRA
             index = block_index(x, y, z)
-            if lies and blocks[index] == b.AIR:
+            if lies and blocks[index] == b.AIR and blocks[index - 1] != b.LAVA:
                 blocks[index] = b.SNOW
                 top[column] = y
                 highest = max(highest, y)
