@@ -60,6 +60,7 @@ def make_chunk(
     near = tunnels.spheres_near(burrows, chunk_x, chunk_z, seed)
     low = caves.carve(blocks, top, hollow, chunk_x, chunk_z, high, near)
     veins.grow_veins(blocks, chunk_x, chunk_z, seed, high + 1, shapes)
+    veins.grow_emeralds(blocks, chunk_x, chunk_z, seed)
     high = max(high, trees.grow_trees(blocks, top, chunk_x, chunk_z, seed, near))
     if has_plants:
         high = max(high, vegetation.grow_plants(blocks, top, chunk_x, chunk_z, seed))

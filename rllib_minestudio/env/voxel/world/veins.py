@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.data import read_csv
 from rllib_minestudio.env.voxel.kernels import kernel
+from rllib_minestudio.env.voxel.world import blocks as b
 from rllib_minestudio.env.voxel.world.block_states import KIND_MASK
 from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, LARGEST_KIND
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, block_index
-from rllib_minestudio.env.voxel.world.climate import hash_place
+from rllib_minestudio.env.voxel.world.climate import MOUNTAINS, biome_at, hash_place
 from rllib_minestudio.env.voxel.world.physics import random
 
 _TABLE = read_csv("veins.csv")
@@ -49,7 +50,8 @@ SHAPES = 256
 REACH = 8
 """No block of a vein is farther than this from where it begins, along any axis; -8 to 7."""
 _SIDE = 2 * REACH
-_SALT = 2000
+_SALT, _EMERALD_SALT = 2000, 2900
+_EMERALD_ORE = BLOCK_ID["emerald_ore"]
 _FIRST_STATE = 2
 """Of the generator that rolls the shapes: with it, the mean vein of each size is as large as the
 mean of all possible ones, to half a percent."""
@@ -170,6 +172,24 @@ def grow_veins(
                     if y - REACH < high:
                         of_vein = runs[shapes.first[shape] : shapes.first[shape + 1]]
                         _write(blocks, chunk_x, chunk_z, x, y, z, _BLOCK[kind], of_vein)
+
+
+@kernel()
+def grow_emeralds(blocks: NDArray[np.uint16], chunk_x: int, chunk_z: int, seed: int) -> None:
+    """Put the emeralds of a chunk of mountains into its stone, each by itself.
+
+    Three to eight, in the layers 4 to 31 (`EmeraldOreFeature`, from memory). Arguments are those of
+    `grow_veins`.
+    """
+    if biome_at(chunk_x * CHUNK + CHUNK // 2, chunk_z * CHUNK + CHUNK // 2, seed) != MOUNTAINS:
+        return
+    number = 3 + int64(hash_place(chunk_x, chunk_z, seed + _EMERALD_SALT)) % 6
+    for emerald in range(1, number + 1):
+        dice = int64(hash_place(chunk_x, chunk_z, seed + _EMERALD_SALT + emerald))
+        x, z = chunk_x * CHUNK + (dice & 15), chunk_z * CHUNK + (dice >> 4 & 15)
+        index = block_index(x, 4 + (dice >> 8) % 28, z)
+        if blocks[index] == b.STONE:
+            blocks[index] = _EMERALD_ORE
 
 
 @kernel(inline="always")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.env.voxel.data import read_csv
-from rllib_minestudio.env.voxel.world import caves, tunnels
+from rllib_minestudio.env.voxel.world import caves, climate, tunnels
 from rllib_minestudio.env.voxel.world.block_states import kind_of
 from rllib_minestudio.env.voxel.world.blocks import AIR, BEDROCK, BLOCK_ID, LAVA
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT
@@ -178,3 +178,18 @@ def test_a_world_with_openings_keeps_its_fields(mouths):
     world.fill((x * CHUNK, x * CHUNK + 9), (5, 30), (z * CHUNK, z * CHUNK + 9), LAVA)
     world.fill((x * CHUNK + 2, x * CHUNK + 7), (9, 25), (z * CHUNK + 1, z * CHUNK + 5), AIR)
     check_world(world)
+
+
+def test_emeralds_lie_below_mountains_alone():
+    window, place, found = Window(), np.zeros(2, np.int64), {}
+    for biome in ("mountains", "plains"):
+        assert climate.find_biome(climate.BIOMES.index(biome), 0, 0, 3, place)
+        layers: list[int] = []
+        for x in range(8):
+            chunk = place[0] // CHUNK + x % 3 - 1, place[1] // CHUNK + x // 3 - 1
+            window.make(*chunk, 3)
+            is_emerald = window.chunk(*chunk) == BLOCK_ID["emerald_ore"]
+            layers += np.nonzero(is_emerald)[2].tolist()
+        found[biome] = layers
+    assert 8 <= len(found["mountains"]) <= 8 * 8 and not found["plains"]
+    assert min(found["mountains"]) >= 4 and max(found["mountains"]) <= 31
