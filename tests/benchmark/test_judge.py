@@ -28,7 +28,7 @@ def play(success, *, time_limit=50, seed=3, world=(), **facts):
             **facts,
         },
     )
-    floor = ["/fill ~-30 ~-3 ~-30 ~30 ~-1 ~30 stone", "/fill ~-30 ~ ~-30 ~30 ~6 ~30 air"]
+    floor = ["/fill ~-30 ~-8 ~-30 ~30 ~-1 ~30 stone", "/fill ~-30 ~ ~-30 ~30 ~6 ~30 air"]
     env = MineStudioEnv(
         obs_size=(32, 32),
         preferred_spawn_biome="desert",  # without dirt

@@ -166,7 +166,7 @@ def test_a_recordings_damaged_game_is_refused_in_a_sentence(make, tmp_path, harm
 @pytest.fixture
 def recorded(make, tmp_path):
     """A folder with a recording of 25 steps, and games saved after 0, 10 and 20."""
-    env = make(inventory={0: {"type": "dirt", "quantity": 7}})
+    env = make(inventory={0: {"type": "dirt", "quantity": 7}}, natural_animals=False)
     options = RecorderOptions(str(tmp_path / "games"), snapshot_interval=10)
     recorder = EpisodeRecorder(env, options, on_request=True)
     recorder.reset(seed=3)

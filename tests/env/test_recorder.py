@@ -43,6 +43,7 @@ def make_env(tmp_path, size=(128, 128), limit=STEPS, **options):
         obs_size=size,
         render_size=(160, 90),
         num_empty_frames=1,
+        preferred_spawn_biome="plains",
         callbacks=[{"JudgeReset": {"time_limit": limit}}],
     )
     return EpisodeRecorder(env, RecorderOptions.from_mapping({"folder": str(tmp_path), **options}))

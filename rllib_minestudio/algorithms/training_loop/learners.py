@@ -38,6 +38,9 @@ State = dict[str, Any]
 START_AT_LEAST_S = 300.0
 """New learners may take as long to start as an update, but at least this long."""
 
+COPY_WITHIN_S, COPY_TICK_S = 120.0, 0.5
+"""How long a copy of published weights may take to reach this node, and between looks at it."""
+
 MAX_FAILED_STARTS = 3
 """This many failed starts in a row end the run, because the next would fail as well."""
 
@@ -79,6 +82,7 @@ class Learners:
         )
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="learner")
         self._copies = ThreadPoolExecutor(1, thread_name_prefix="publications")
+        self._is_stopped = threading.Event()
         self._state: State | None = None
         self._newer_state: Future[State] | None = None
         self.remember()
@@ -149,8 +153,15 @@ class Learners:
             return self._all([version])[0], state
 
         version, state = self._insist(publish)
-        self._copies.submit(ray.wait, [state], timeout=self._timeout_s)
+        self._copies.submit(self._copy_here, state)
         return version, state
+
+    def _copy_here(self, state: ray.ObjectRef) -> None:
+        """Wait until a copy is on this node; in a thread, which ends soon after `stop`."""
+        deadline = time.monotonic() + COPY_WITHIN_S
+        while time.monotonic() < deadline and not self._is_stopped.is_set():
+            if ray.wait([state], timeout=COPY_TICK_S)[0]:
+                return
 
     def weights(self) -> State:
         """Return the module's state and its version, for an evaluation."""
@@ -190,7 +201,8 @@ class Learners:
         return {(RESTARTS, name): count for name, count in restarts.items()}
 
     def stop(self) -> None:
-        """Kill remote learners, and end the thread."""
+        """Kill remote learners, and end the threads."""
+        self._is_stopped.set()
         if self.group.is_remote:
             end_group(self.group)
         for threads in (self._thread, self._copies):

@@ -49,7 +49,11 @@ CHANGES = [
 
 @pytest.fixture(scope="module")
 def backend():
-    options = {"obs_size": [32, 32], "preferred_spawn_biome": "plains"}
+    options = {
+        "obs_size": [32, 32],
+        "preferred_spawn_biome": "plains",
+        "natural_animals": False,
+    }
     return VoxelBackend(EnvOptions.from_mapping(options))
 
 
