@@ -111,7 +111,7 @@ def test_mobs_and_blocks_on_request(make_env):
     env.step(IDLE)
     assert len(env.sim.info["voxels"]) == 18
     cows = [mob for mob in env.backend.mobs_near(12) if mob["name"] == "cow"]
-    assert len(cows) == 2
+    assert len(cows) >= 2  # besides those of the land
     assert all(cow["distance"] <= 12 for cow in cows)
 
 

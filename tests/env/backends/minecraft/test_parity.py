@@ -19,6 +19,7 @@ def same(make_env):
             "obs_size": [128, 128],
             "render_size": [128, 128],
             "num_empty_frames": 2,
+            "natural_animals": True,  # as in the game, which does not know the callbacks
             **options,
         }
         return make_env(**options), MineStudioEnv(options)
