@@ -195,7 +195,8 @@ SCENES = (
           (*_at(6000), "/tp @p -232 27 -373 -80 -10")),
     Scene("lava", "a cave with a lake of lava, which lights it", ("/tp @p -280.5 12 -155.5 0 8",)),
     Scene("in_lava", "the eye in lava",
-          ("/tp @p -280.5 9 -147.5 0 0", "/fill ~-3 ~ ~-3 ~3 ~3 ~3 lava")),
+          ("/tp @p -280.5 9 -147.5 0 0", "/fill ~-3 ~ ~-3 ~3 ~3 ~3 lava",
+           "/give @p diamond_sword")),
     Scene(
         "tunnel", "an unlit tunnel: dim grey, its corners darker",
         ("/tp @p ~ 20 ~ 0 5", "/fill ~-1 ~ ~-3 ~1 ~2 ~20 air"),

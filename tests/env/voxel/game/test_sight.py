@@ -13,7 +13,7 @@ from tests.env.voxel.arena import FLOOR, arena, state, ticks
 COLUMNS, ROWS, REACH = 96, 54, 40.0
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2, 4])
 def test_the_rays_end_where_the_frame_has_its_blocks(seed):
     engine = VoxelEngine(frame_size=(32, 32))
     engine.reset(seed, "forest")
@@ -32,7 +32,7 @@ def test_the_rays_end_where_the_frame_has_its_blocks(seed):
     leaves = np.array([name.endswith("leaves") for name in seen.names])[seen.kind]
     judged = ~(leaves & (seen.distance < FULL_LEAVES + 1.0))
     agree = (hit == (drawn < SKY_DEPTH)) & (~hit | (np.abs(planar - drawn) < 0.02))
-    assert judged.mean() > 0.45
+    assert judged.mean() > 0.5
     assert agree[judged].mean() > 0.998, agree[judged].mean()  # the rest: along edges of blocks
     assert 0.2 < hit.mean() < 1.0
     for row, column in zip(*np.nonzero(hit), strict=True):

@@ -23,4 +23,4 @@ def test_every_scene_is_drawn_in_both_sizes(
             assert name in page
             picture = Image.open(tmp_path / name)
             assert picture.size == size
-            assert len(picture.getcolors(1 << 18) or []) > 30, f"{name} shows something"
+            assert len(picture.getcolors(1 << 18) or []) > 50, f"{name} shows something"
