@@ -21,7 +21,7 @@ from rllib_minestudio.env.agents.hunter import BODIES, EYE_HEIGHT, ScriptedHunte
 from rllib_minestudio.env.agents.toolmaker.body import Skill, hold_one_of
 from rllib_minestudio.env.agents.toolmaker.gathering import can_mine_from, collect
 from rllib_minestudio.env.agents.toolmaker.sight import Cell, Point, middle
-from rllib_minestudio.env.agents.toolmaker.walking import find_path, mine, walk
+from rllib_minestudio.env.agents.toolmaker.walking import find_path, is_precious, mine, walk
 from rllib_minestudio.env.voxel.world.climate import BIOMES
 from rllib_minestudio.foundation.options import option
 
@@ -189,9 +189,15 @@ _FALL_TICKS = 20
 
 
 def mine_from_here(player: OmniscientBody, cell: Cell) -> Skill:
-    """Mine a block, walking up to it first if it is out of reach."""
+    """Mine a block, walking up to it first if it is out of reach.
+
+    Ores in front of it, which `mine` would leave alone, are mined as well.
+    """
     if not player.sees(cell):
         yield from walk(player, cell, can_mine_from(player, cell))
+    for block in player.memory.obstacles(player.eye, player.visible_point(cell)):
+        if block != cell and is_precious(player.memory.name_of(block)):
+            yield from mine(player, block)
     return (yield from mine(player, cell))
 
 

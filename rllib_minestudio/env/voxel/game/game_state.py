@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 from rllib_minestudio.env.voxel.data import DAY_TICKS
 from rllib_minestudio.env.voxel.entities.mobs import THROW_DELAY
 from rllib_minestudio.env.voxel.entities.particles import Particles
-from rllib_minestudio.env.voxel.entities.records import MOB_KINDS, DroppedItems, FallingBlocks, Mobs
+from rllib_minestudio.env.voxel.entities.records import (
+    MOB_KINDS,
+    DroppedItems,
+    FallingBlocks,
+    MobKind,
+    Mobs,
+)
 from rllib_minestudio.env.voxel.game.block_ticks import BlockTicks
 from rllib_minestudio.env.voxel.game.herds import Herds
 from rllib_minestudio.env.voxel.game.statistics import Statistics
@@ -21,6 +27,7 @@ from rllib_minestudio.env.voxel.player.raycast import TARGET_DTYPE, look_directi
 from rllib_minestudio.env.voxel.screens.crafting import BlockEntities
 from rllib_minestudio.env.voxel.screens.screen import Screen
 from rllib_minestudio.env.voxel.world import physics
+from rllib_minestudio.env.voxel.world.blocks import BLOCKS
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT
 from rllib_minestudio.env.voxel.world.world import World
 
@@ -30,6 +37,9 @@ GAME_RULES: dict[str, str] = {"doDaylightCycle": "true", "keepInventory": "false
 MOST_LIFTS = HEIGHT + 2
 """Most blocks by which a mob that is summoned inside blocks is lifted: from a body's height below
 the world, the lowest place where a block can be in the way, to above the highest block."""
+
+_TREE_RINGS = 3
+"""How far from a tree there is a place for a mob: a crown's two blocks, and its own width."""
 
 NAME_TICKS = 40
 """How long the display shows the name of an item that has come to hand."""
@@ -157,16 +167,47 @@ class GameState:
         """Add a mob of `MOB_KINDS[kind]` with its feet at (x, y, z) and a random yaw.
 
         If blocks are in the way, the mob is put on top of them, so that summoning next to the
-        player works on any slope.
+        player works on any slope; but it comes down beside a tree, not on its crown, where nobody
+        who walks could reach it.
         """
-        body = MOB_KINDS[kind]
-        blocks = self.world.blocks
-        if self.world.is_loaded(x, z):
-            for _ in range(MOST_LIFTS):
-                if physics.is_free(blocks, x, y, z, body.width / 2, body.height):
-                    break
-                y = np.floor(y) + 1.0
-        self.mobs.add(kind, (x, y, z), (self.random() * 2.0 - 1.0) * np.pi)
+        place = self._standing_place(MOB_KINDS[kind], x, y, z)
+        self.mobs.add(kind, place, (self.random() * 2.0 - 1.0) * np.pi)
+
+    def _standing_place(
+        self, body: MobKind, x: float, y: float, z: float
+    ) -> tuple[float, float, float]:
+        """Return where a body has room: at (x, y, z), above it, or beside the tree below it."""
+        if not self.world.is_loaded(x, z):
+            return x, y, z
+        for ring in range(_TREE_RINGS + 1):
+            for dx in range(-ring, ring + 1):
+                for dz in range(-ring, ring + 1):
+                    if max(abs(dx), abs(dz)) == ring and self.world.is_loaded(x + dx, z + dz):
+                        place = self._lifted(body, x + dx, y, z + dz)
+                        if not self._is_over_crown(body, place):
+                            return place
+        return self._lifted(body, x, y, z)
+
+    def _lifted(self, body: MobKind, x: float, y: float, z: float) -> tuple[float, float, float]:
+        """Return the first place from (x, y, z) upwards where a body has room."""
+        for _ in range(MOST_LIFTS):
+            if physics.is_free(self.world.blocks, x, y, z, body.width / 2, body.height):
+                break
+            y = float(np.floor(y)) + 1.0
+        return x, y, z
+
+    def _is_over_crown(self, body: MobKind, place: tuple[float, float, float]) -> bool:
+        """Return whether a body that falls from a place lands on leaves."""
+        x, y, z = place
+        y, half = min(y, HEIGHT), body.width / 2
+        while y > 0.0 and physics.is_free(self.world.blocks, x, y - 1.0, z, half, body.height):
+            y -= 1.0
+        below = int(np.floor(y)) - 1
+        corners = ((x + dx, z + dz) for dx in (-half, half) for dz in (-half, half))
+        return any(
+            BLOCKS[self.world.kind_at(int(i // 1), below, int(k // 1))].material == "leaves"
+            for i, k in corners
+        )
 
     def drop_item(
         self,

@@ -69,6 +69,20 @@ def test_summoned_mobs_are_never_inside_of_blocks(engine):
     assert engine.mobs_near(10.0)[0]["y"] == FLOOR + 2
 
 
+@pytest.mark.parametrize("height", [0, 3])
+@pytest.mark.parametrize("aside", [0, 1, 2])
+def test_summoned_mobs_come_down_beside_a_tree(engine, aside, height):
+    x = 6 + aside
+    engine.execute(f"/fill 4 {FLOOR + 2} -2 8 {FLOOR + 4} 2 oak_leaves")
+    engine.execute(f"/fill 6 {FLOOR} 0 6 {FLOOR + 3} 0 oak_log")
+    for kind in ("cow", "chicken"):
+        engine.execute(f"/summon {kind} {x} {FLOOR + height} 0")
+    engine.execute(f"/summon pig 12 {FLOOR + 1000} 0")
+    for _ in range(100):
+        engine.step({})
+    assert [mob["y"] for mob in engine.mobs_near(20.0) if mob["name"] != "pig"] == [FLOOR] * 2
+
+
 def test_kill_selectors(engine):
     for kind in ("cow", "cow", "sheep"):
         engine.execute(f"/summon {kind} ~2 ~ ~")
