@@ -79,7 +79,7 @@ def test_summoned_mobs_come_down_beside_a_tree(engine, aside, height):
         engine.execute(f"/summon {kind} {x} {FLOOR + height} 0")
     engine.execute(f"/summon pig 12 {FLOOR + 1000} 0")
     for _ in range(100):
-        engine.step({})
+        engine.tick({})
     assert [mob["y"] for mob in engine.mobs_near(20.0) if mob["name"] != "pig"] == [FLOOR] * 2
 
 
