@@ -17,7 +17,9 @@ from rllib_minestudio.env.voxel.world.climate import (
     DESERT,
     HIGHEST_PEAK,
     MOUNTAINS,
+    ROW_NOISES,
     SNOWY_TUNDRA,
+    find_land,
     hash_place,
     land_at,
     noise,
@@ -66,9 +68,11 @@ def fill_chunk(
     highest = 0
     x0, z0 = chunk_x * CHUNK, chunk_z * CHUNK
     is_mixed = False
+    land, noises = np.empty((2, CHUNK), np.int64), np.empty((ROW_NOISES, CHUNK))
     for x in range(x0, x0 + CHUNK):
+        find_land(land, noises, x, z0, seed)
         for z in range(z0, z0 + CHUNK):
-            biome, height = land_at(x, z, seed)
+            biome, height = land[:, z - z0]
             start, column = block_index(x, 0, z), column_index(x, z)
             _fill_column(blocks[start : start + HEIGHT], x, z, biome, height, seed)
             top[column], tints[column] = height, biome
