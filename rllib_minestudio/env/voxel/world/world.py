@@ -12,6 +12,8 @@ player returns to it.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from rllib_minestudio.env.voxel.world.block_shapes import stops_nothing
@@ -27,6 +29,8 @@ _AHEAD_RADIUS = LOAD_RADIUS + 1
 but not ready, they fill 15 of the 16 chunks along each side of the window."""
 _SOON = 4
 """Blocks: when chunks must be made at once, so are those needed this much farther on."""
+_STIRRED = 1.0
+"""Blocks from where the player's chunk was entered to where land begins to be made in advance."""
 _CEILING_STEP = 8
 
 
@@ -76,6 +80,7 @@ class World:
         self.may_have_snow = False
         self.changes += 1
         self._centre: Chunk | None = None
+        self._loaded_at = 0.0, 0.0
         self._loaded: set[Chunk] = set()
         self._ahead: list[Chunk] | None = None
         self.unsupported: list[tuple[int, int, int]] = []
@@ -97,7 +102,7 @@ class World:
         centre = (int(x // CHUNK), int(z // CHUNK))
         if centre == self._centre:
             return
-        is_first, self._centre = self._centre is None, centre
+        is_first, self._centre, self._loaded_at = self._centre is None, centre, (x, z)
         loaded = set(square(centre, LOAD_RADIUS))
         if self._land.lacking(loaded):
             # A new world is ready sooner without what it can make ahead.
@@ -113,8 +118,10 @@ class World:
         """Do a little of the work that `load_around` will have to do as the player moves on.
 
         The player is at (x, z). The share is one chunk, whatever time that takes, so that the state
-        of the land depends on the player's path alone.
+        of the land depends on the player's path alone. Nobody who stands needs any.
         """
+        if math.dist((x, z), self._loaded_at) < _STIRRED:
+            return
         if self._ahead is None and self._centre is not None:
             # Enough work for the tick that has loaded a row of chunks.
             self._ahead = self._land.lacking(set(square(self._centre, _AHEAD_RADIUS)))

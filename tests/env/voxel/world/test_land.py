@@ -223,7 +223,7 @@ def test_land_made_ahead_shows_in_nothing():
     world.reset(SEED)
     world.load_around(8, 8)
     for _ in range(200):
-        world.make_ahead(8, 8)
+        world.make_ahead(9, 8)
     assert world._land.is_ready((6, 0))
     assert not world.is_loaded(96, 8)
     assert world.block_at(96, 60, 8) == AIR
@@ -231,12 +231,22 @@ def test_land_made_ahead_shows_in_nothing():
     assert not world.set_block(96, 70, 8, STONE)
 
 
+def test_a_player_who_stands_needs_no_land_ahead():
+    world = World()
+    world.reset(SEED)
+    world.load_around(8, 8)
+    made = set(world._land.made)
+    for _ in range(200):
+        world.make_ahead(8.5, 8.5)
+    assert set(world._land.made) == made
+
+
 def test_a_chunk_row_that_was_made_ahead_costs_no_land():
     world = World()
     world.reset(SEED)
     world.load_around(8, 8)
     for _ in range(200):
-        world.make_ahead(8, 8)
+        world.make_ahead(9, 8)
     made = set(world._land.made)
     world.load_around(17, 17)
     assert set(world._land.made) == made
@@ -248,7 +258,7 @@ def test_one_tick_makes_one_chunk_at_most():
     world.load_around(8, 8)
     for _ in range(200):
         before = len(world._land.made), len(world._land._ready)
-        world.make_ahead(8, 8)
+        world.make_ahead(9, 8)
         after = len(world._land.made), len(world._land._ready)
         assert sum(after) - sum(before) <= 1
     assert not world._ahead
