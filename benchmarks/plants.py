@@ -19,7 +19,7 @@ import numpy as np
 from rllib_minestudio.env.voxel.engine import VoxelEngine
 from rllib_minestudio.env.voxel.render import plants
 from rllib_minestudio.env.voxel.render.plants import FARTHEST, Plants
-from rllib_minestudio.env.voxel.world import climate, making, thin_blocks, tunnels, veins
+from rllib_minestudio.env.voxel.world import cell_bits, climate, tunnels, veins, worldgen
 from rllib_minestudio.env.voxel.world.box_field import CHUNK
 from rllib_minestudio.env.voxel.world.climate import BIOMES
 from rllib_minestudio.env.voxel.world.land import Land
@@ -66,10 +66,10 @@ def chunk_times(biome: str) -> tuple[float, float]:
         for x in range(chunk_x - 4, chunk_x + 5):
             for z in range(chunk_z - 4, chunk_z + 5):
                 start = time.thread_time_ns()
-                low, high, _ = making.make_chunk(*arrays, x, z, SEED, has_plants)
+                low, high, _ = worldgen.make_chunk(*arrays, x, z, SEED, has_plants)
                 if has_plants:
                     at = x * CHUNK, z * CHUNK
-                    thin_blocks.enter_chunk(land.blocks, land.thin, *at, low, high + 1)
+                    cell_bits.enter_thin(land.blocks, land.thin, *at, low, high + 1)
                 times[has_plants].append((time.thread_time_ns() - start) / 1e3)
     return median(times[False]), median(times[True])
 

@@ -196,7 +196,7 @@ def mine_from_here(player: OmniscientBody, cell: Cell) -> Skill:
     if not player.sees(cell):
         yield from walk(player, cell, can_mine_from(player, cell))
     for block in player.memory.obstacles(player.eye, player.visible_point(cell)):
-        if block != cell and is_precious(player.memory.name_of(block)):
+        if block != cell and is_precious(str(player.memory.name_of(block))):
             yield from mine(player, block)
     return (yield from mine(player, cell))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rllib_minestudio.env.voxel.world import hollows, making, tunnels, veins
+from rllib_minestudio.env.voxel.world import cell_bits, tunnels, veins, worldgen
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, WINDOW
 
 
@@ -15,13 +15,13 @@ class Window:
         self.blocks = np.zeros(WINDOW * WINDOW * HEIGHT, np.uint16)
         self.top = np.zeros(WINDOW * WINDOW, np.uint8)
         self.tints = np.zeros(WINDOW * WINDOW, np.uint8)
-        self.hollow = hollows.new_bits()
+        self.hollow = cell_bits.new_bits()
         self._rest = tunnels.new_burrows(), veins.find_shapes()
 
     def make(self, x: int, z: int, seed: int, has_plants: bool = True) -> tuple[int, int]:
         """Makes a chunk; returns what `make_chunk` does."""
         arrays = self.blocks, self.top, self.tints, self.hollow, *self._rest
-        low, high, _ = making.make_chunk(*arrays, x, z, seed, has_plants)
+        low, high, _ = worldgen.make_chunk(*arrays, x, z, seed, has_plants)
         return low, high
 
     def chunk(self, x: int, z: int) -> np.ndarray:

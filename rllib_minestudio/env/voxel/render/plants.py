@@ -251,7 +251,7 @@ def _find_cells(
     """Find the thin blocks in view, from near to far, so that most of what they hide costs little.
 
     Args:
-        thin: See `thin_blocks`.
+        thin: See `cell_bits`.
         camera: float32 (CAMERA_SIZE,).
         half_x: Half the width of the view one block ahead.
         half_y: Half its height.
@@ -347,7 +347,7 @@ def draw_plants(
         depth: float32 (h * w,), planar depth, updated.
         blocks: The window's blocks, uint16 [2**23].
         tints: Tints of columns, see `world.land`.
-        thin: See `thin_blocks`.
+        thin: See `cell_bits`.
         light: Level of sky light, uint8 [2**23].
         column_x: Block column of the eye.
         column_z: Block column of the eye.

@@ -4,17 +4,15 @@ world        the blocks around the player, and all operations on them
 land         the chunks in the window: which are made, and which have their fields
 edits        changes of blocks, and the memory of what was changed
 climate      biomes and heights
-making       the blocks of a chunk: the order of the steps, all of which follow from the seed
-worldgen     the ground of each biome, its colours and its snow
+worldgen     how a chunk is made from the seed: the order of the steps; the ground, and snow
 tunnels      the ways of caves and ravines
 caves        what is carved out of the land
 veins        ores, and other stone, earth and gravel
 trees        trees and cactus
 vegetation   grass, flowers and pumpkins
-hollows      where the land is not plain blocks, a bit for each cell
 column_bits  what bits for the cells of a column have in common
 box_field    the empty boxes through which rays leap
-thin_blocks  where the plants are that rays pass through
+cell_bits    where the land is hollow, and where plants are that rays pass through
 optics       what blocks do to light
 light_field  light in every cell, and how it spreads
 sky_light    the light of the sky

@@ -61,7 +61,7 @@ def enter_chunk(
     Args:
         light: uint8 [2**23].
         blocks: The window's blocks, uint16 [2**23].
-        hollow: Where the land is hollow, see `hollows`.
+        hollow: Where the land is hollow, see `cell_bits`.
         glow: uint8 [2**16], updated.
         slots: The slots of the chunk, and of those around it that are made.
         x0: First column of the chunk.

@@ -19,7 +19,7 @@ predicates, `block_shapes` for bodies and aim, and `optics` for light, are the o
 whether a block is "solid":
 
     stops_rays      rays that draw the terrain end in it         world/box_field.py
-    is_thin         it is drawn as flat pictures, see `plants`   world/thin_blocks.py
+    is_thin         it is drawn as flat pictures, see `plants`   world/cell_bits.py
     covers          counts as the highest block of its column    world/edits.py
     bears           sand and gravel rest on it                   world/edits.py, game/supports.py
     lands           a block that falls ends on top of it         game/supports.py

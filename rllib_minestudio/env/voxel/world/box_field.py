@@ -78,7 +78,7 @@ def build_layer_radius(
     Args:
         blocks: The window's blocks, uint16 [2**23].
         top: The window's column tops, uint8 [2**16].
-        hollow: Where the land is hollow, see `hollows`.
+        hollow: Where the land is hollow, see `cell_bits`.
         layer_radius: Overwritten in these columns, uint8 [2**23].
         x0: First column.
         x1: Column after the last, at most 256 - 2 * REACH away from the first.
@@ -473,7 +473,7 @@ def build(
     Args:
         blocks: The window's blocks, uint16 [2**23].
         top: The window's column tops, uint8 [2**16].
-        hollow: Where the land is hollow, see `hollows`.
+        hollow: Where the land is hollow, see `cell_bits`.
         layer_radius: Overwritten in these columns, uint8 [2**23].
         box: Overwritten in these columns, uint16 [2**23].
         x0: First column.

@@ -39,12 +39,11 @@ from numpy.typing import NDArray
 from rllib_minestudio.env.voxel.world import (
     box_field,
     caves,
-    hollows,
+    cell_bits,
     lighting,
-    making,
-    thin_blocks,
     tunnels,
     veins,
+    worldgen,
 )
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, WINDOW
 from rllib_minestudio.env.voxel.world.edits import EditMemory
@@ -78,8 +77,8 @@ class Land:
         tints: Whose colours a column's grass and leaves have: an index in `BIOMES`, or `SNOWY` for
             grass below snow as the land was made; uint8, indexed as `top`.
         lighting: Light of the sky and of blocks, see `lighting`.
-        thin: Where thin blocks are, see `thin_blocks`.
-        hollow: Where the land is hollow, see `hollows`.
+        thin: Where thin blocks are, see `cell_bits`.
+        hollow: Where the land is hollow, see `cell_bits`.
         snowy: The chunks in which there may be single layers of snow: all others have none.
         edits: What was changed.
         seed: The seed from which the terrain is made.
@@ -93,8 +92,8 @@ class Land:
         self.top = np.zeros(WINDOW * WINDOW, np.uint8)
         self.tints = np.zeros(WINDOW * WINDOW, np.uint8)
         self.lighting = lighting.new_lighting()
-        self.thin = thin_blocks.new_bits()
-        self.hollow = hollows.new_bits()
+        self.thin = cell_bits.new_bits()
+        self.hollow = cell_bits.new_bits()
         self.edits = EditMemory()
         self._burrows, self._shapes = tunnels.new_burrows(), veins.find_shapes()
         self._slots: dict[Chunk, Chunk] = {}
@@ -168,11 +167,11 @@ class Land:
         for chunk in _chunks_of(xs, zs, 0):
             self._ceiling[chunk] = max(self._ceiling[chunk], ys[1])
             self.snowy.add(chunk)
-        hollows.open_box(self.hollow, *xs, *zs, *ys)
+        cell_bits.open_box(self.hollow, *xs, *zs, *ys)
         near = _chunks_of(xs, zs, box_field.REACH + 1)
         if not self._ready.issuperset(near):
             self.make_ready(self.lacking(set(near)))
-        thin_blocks.find_thin(self.blocks, self.thin, *xs, *zs, *ys)
+        cell_bits.find_thin(self.blocks, self.thin, *xs, *zs, *ys)
         arrays = self.blocks, self.top, self.hollow
         box_field.refresh(*arrays, self.layer_radius, self.box, *xs, *zs, *ys)
         lighting.refresh(self.lighting, *arrays, *xs, *ys, *zs)
@@ -186,7 +185,7 @@ class Land:
             del self._ceiling[overwritten]
             self.snowy.discard(overwritten)
         arrays = self.blocks, self.top, self.tints, self.hollow, self._burrows, self._shapes
-        low, high, has_snow = making.make_chunk(*arrays, *chunk, self.seed, self.has_plants)
+        low, high, has_snow = worldgen.make_chunk(*arrays, *chunk, self.seed, self.has_plants)
         glowing = caves.LAVA_LAYERS
         if edited := self.edits.enter(chunk, self.blocks, self.top, self.hollow):
             low, high, has_snow = min(low, edited[0]), max(high, edited[1]), True
@@ -196,7 +195,7 @@ class Land:
         self._slots[slot] = chunk
         self._ceiling[chunk] = high + 1
         x, z = chunk[0] * CHUNK, chunk[1] * CHUNK
-        thin_blocks.enter_chunk(self.blocks, self.thin, x, z, low, high + 1)
+        cell_bits.enter_thin(self.blocks, self.thin, x, z, low, high + 1)
         self._let_light_in(chunk, glowing)
 
     def _clear_left_over(self) -> None:

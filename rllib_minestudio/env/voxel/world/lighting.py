@@ -76,7 +76,7 @@ def enter_chunk(
         lighting: The fields.
         blocks: The window's blocks, uint16 [2**23].
         top: The window's column tops, uint8 [2**16].
-        hollow: Where the land is hollow, see `hollows`.
+        hollow: Where the land is hollow, see `cell_bits`.
         slots: The slots of the chunk, and of those around it that are made, bool [256].
         x0: First column of the chunk.
         z0: First column of the chunk.

@@ -2,7 +2,7 @@
 
 The facts are in `data/plants.csv`, from memory of Minecraft Java 1.16.5's classes of blocks. A
 *thin* block is one that the game draws as flat pictures: plants, and cobwebs. Light, bodies and
-the rays that draw the terrain pass through it; `thin_blocks` knows where the thin blocks are, and
+the rays that draw the terrain pass through it; `cell_bits` knows where the thin blocks are, and
 `render.plants` draws them. Cactus and bamboo grow on certain soils as well, but have a body.
 
 What plants need besides their soil is left out: there is no water beside which sugar cane and in

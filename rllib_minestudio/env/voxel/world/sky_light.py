@@ -86,7 +86,7 @@ def enter_chunk(
         light: uint8 [2**23].
         blocks: The window's blocks, uint16 [2**23].
         top: The window's column tops, uint8 [2**16].
-        hollow: Where the land is hollow, see `hollows`.
+        hollow: Where the land is hollow, see `cell_bits`.
         floor: Floors of the columns, uint8 [2**16]; set in the chunk.
         slots: The slots of the chunk, and of those around it that are made.
         x0: First column of the chunk.

@@ -45,7 +45,7 @@ class World:
         tints: Colours of each column, see `Land`.
         light: Levels of the light of the sky and of blocks, see `light_field`.
         shade: From which layer up there is nothing but full light of the sky around each column.
-        thin: Where thin blocks are, see `thin_blocks`.
+        thin: Where thin blocks are, see `cell_bits`.
         ceiling: No loaded block is at or above this y. It never falls, and rises in steps of 8.
         may_have_snow: Whether there may be single layers of snow on loaded land.
         seed: The seed from which the terrain is made.

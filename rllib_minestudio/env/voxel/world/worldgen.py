@@ -1,6 +1,8 @@
-"""Terrain: the ground of each biome, its colours and its snow, from the seed alone.
+"""How a chunk is made, from the seed alone: the order of the steps, as in Minecraft's generator.
 
-Biomes and heights are in `climate`; `making` has what is done to the ground next.
+The ground of each biome with its colours comes first, and snow last; biomes and heights are in
+`climate`. Each step reads and writes blocks of this chunk alone: what begins in the chunks around
+it, such as veins and trees, follows from the seed as well.
 """
 
 from __future__ import annotations
@@ -11,6 +13,14 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.world import blocks as b
+from rllib_minestudio.env.voxel.world import (
+    caves,
+    cell_bits,
+    trees,
+    tunnels,
+    vegetation,
+    veins,
+)
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, block_index, column_index
 from rllib_minestudio.env.voxel.world.climate import (
     BIOMES,
@@ -24,7 +34,10 @@ from rllib_minestudio.env.voxel.world.climate import (
     land_at,
     noise,
 )
+from rllib_minestudio.env.voxel.world.column_bits import Bits
 from rllib_minestudio.env.voxel.world.trees import HIGHEST_TIP
+from rllib_minestudio.env.voxel.world.tunnels import Burrows
+from rllib_minestudio.env.voxel.world.veins import VeinShapes
 
 _SOIL_DEPTH = 3
 _SNOW_LINE, _SNOW_LINE_SPREAD = 90.0, 8.0
@@ -44,7 +57,51 @@ assert HIGHEST_PEAK + HIGHEST_TIP + 1 < HEIGHT, "snow on the highest tree is wit
 
 
 @kernel()
-def fill_chunk(
+def make_chunk(
+    blocks: NDArray[np.uint16],
+    top: NDArray[np.uint8],
+    tints: NDArray[np.uint8],
+    hollow: Bits,
+    burrows: Burrows,
+    shapes: VeinShapes,
+    chunk_x: int,
+    chunk_z: int,
+    seed: int,
+    has_plants: bool,
+) -> tuple[int, int, bool]:
+    """Write the 16 x 16 columns of a chunk, in all layers.
+
+    Args:
+        blocks: The window's blocks, uint16 [2**23].
+        top: The window's column tops, uint8 [2**16].
+        tints: The window's tints, uint8 [2**16]; see `Land`.
+        hollow: Where the land is hollow, see `cell_bits`.
+        burrows: The tunnels around that are known, updated.
+        shapes: From `veins.find_shapes`.
+        chunk_x: Chunk coordinate: column x // 16.
+        chunk_z: Chunk coordinate: column z // 16.
+        seed: The world's seed.
+        has_plants: Whether plants grow besides trees and cactus.
+
+    Returns:
+        A layer below which no plant grows, the highest layer with a block in it, and whether snow
+        lies in the chunk.
+    """
+    high = _fill_chunk(blocks, top, tints, chunk_x, chunk_z, seed)
+    cell_bits.open_above(hollow, top, chunk_x, chunk_z)
+    near = tunnels.spheres_near(burrows, chunk_x, chunk_z, seed)
+    low = caves.carve(blocks, top, hollow, chunk_x, chunk_z, high, near)
+    veins.grow_veins(blocks, chunk_x, chunk_z, seed, high + 1, shapes)
+    veins.grow_emeralds(blocks, chunk_x, chunk_z, seed)
+    high = max(high, trees.grow_trees(blocks, top, chunk_x, chunk_z, seed, near))
+    if has_plants:
+        high = max(high, vegetation.grow_plants(blocks, top, chunk_x, chunk_z, seed))
+    snow = _lay_snow(blocks, top, tints, chunk_x, chunk_z, seed)
+    return low, max(high, snow), snow > 0
+
+
+@kernel()
+def _fill_chunk(
     blocks: NDArray[np.uint16],
     top: NDArray[np.uint8],
     tints: NDArray[np.uint8],
@@ -132,7 +189,7 @@ def _ground_of(biome: int, x: int, z: int, height: int, seed: int) -> tuple[int,
 
 
 @kernel()
-def lay_snow(
+def _lay_snow(
     blocks: NDArray[np.uint16],
     top: NDArray[np.uint8],
     tints: NDArray[np.uint8],
@@ -142,7 +199,7 @@ def lay_snow(
 ) -> int:
     """Lay a layer of snow on the tundra and on high mountains, where nothing grows in its place.
 
-    Arguments are those of `fill_chunk`.
+    Arguments are those of `_fill_chunk`.
 
     Returns:
         The highest layer with snow in it, 0 if there is none.
