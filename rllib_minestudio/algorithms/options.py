@@ -401,10 +401,15 @@ class PPOOptions(SharedOptions):
     )
     learner_state_interval: int = option(
         1,
-        "The state from which a lost remote learner is rebuilt is saved each time this many "
-        "iterations have passed; at most this many are lost with it. Saving it costs a copy of "
-        "weights and optimizer (3 GB for VPT 2x).",
+        "The state from which a lost remote learner is rebuilt is saved when this many iterations "
+        "have passed since the last time; at most this many are lost with it. Saving it costs a "
+        "copy of weights and optimizer (3 GB for VPT 2x).",
         least=1,
+    )
+    learner_state_interval_s: float = option(
+        0.0,
+        "So many seconds must have passed since the last state as well: for large networks, whose "
+        "state takes a while to be copied. What is lost with a learner is this much more.",
     )
     publication_interval: int = option(
         1,

@@ -421,6 +421,7 @@ class MineStudioPPO(PolicyAccess):
         self.learners = Learners(
             self.learner_group,
             state_interval=self.config.learner_state_interval,
+            state_interval_s=self.config.learner_state_interval_s,
             timeout_s=self.config.learner_timeout_s,
             max_restarts_per_hour=self.config.max_restarts_per_hour,
         )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import gc
 import logging
+import math
 import threading
 import time
 import weakref
@@ -51,6 +52,7 @@ class Learners:
     Args:
         group: RLlib's learner group, freshly built.
         state_interval: Number of updates between saved states.
+        state_interval_s: Least time between them.
         timeout_s: How long an update, or any other call to a remote learner, may take.
         max_restarts_per_hour: How often the group may be rebuilt within an hour.
 
@@ -64,14 +66,15 @@ class Learners:
         group: LearnerGroup,
         *,
         state_interval: int,
+        state_interval_s: float,
         timeout_s: float,
         max_restarts_per_hour: int,
     ) -> None:
         self.group = group
         leave_at_exit(group)
         self.failures = part_failures("learner", max_restarts_per_hour)
-        self._state_interval = state_interval
-        self._updates_since_state = 0
+        self._state_interval, self._state_interval_s = state_interval, state_interval_s
+        self._updates_since_state, self._state_at = 0, -math.inf
         self._timeout_s = timeout_s
         self.start_within_s = max(timeout_s, START_AT_LEAST_S)
         self._starts = FailureBudget(
@@ -126,7 +129,8 @@ class Learners:
                 self._insist(self._rebuild)
             raise error.cause from error
         self._updates_since_state += 1
-        if self._updates_since_state >= self._state_interval:
+        seconds = time.monotonic() - self._state_at
+        if self._updates_since_state >= self._state_interval and seconds >= self._state_interval_s:
             self.remember()
         return results
 
@@ -182,7 +186,7 @@ class Learners:
         """Fetch the state from which the group is rebuilt; call it after every change."""
         if self.group.is_remote:
             self._settle()
-            self._updates_since_state = 0
+            self._updates_since_state, self._state_at = 0, time.monotonic()
             state = self.group._workers[0].get_state.remote()
             self._newer_state = self._thread.submit(ray.get, state)
 

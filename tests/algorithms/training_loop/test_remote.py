@@ -75,6 +75,31 @@ def test_weights_are_published_no_sooner_than_the_seconds_say(local_ray, make_co
     algorithm.stop()
 
 
+def test_a_learners_state_is_saved_no_sooner_than_the_seconds_say(local_ray, make_config):
+    config = make_config(learner_state_interval_s=1e6)
+    algorithm = config.learners(num_learners=1, num_cpus_per_learner=1).build_algo()
+    start = steps_of(algorithm)
+    for _ in range(2):
+        algorithm.train()
+    in_one = (steps_of(algorithm) - start) / 2
+    kill(process_of(algorithm.learner_group._workers[0]))
+    algorithm.train()
+    assert steps_of(algorithm) == start + in_one  # two are lost
+    algorithm.learners._state_at -= 1e6
+    algorithm.train()
+    kill(process_of(algorithm.learner_group._workers[0]))
+    algorithm.train()
+    assert steps_of(algorithm) == start + 3 * in_one
+    algorithm.stop()
+
+
+def steps_of(algorithm):
+    """Steps that the optimizer has done."""
+    (state,) = learner_states(algorithm)
+    moments = state["optimizer"]["default_policy_default_optimizer"]["state"]["state"].values()
+    return max((float(moment["step"]) for moment in moments), default=0.0)
+
+
 def weights_of(module_state):
     """All weights in one row."""
     return np.concatenate([np.asarray(part).ravel() for _, part in sorted(module_state.items())])
