@@ -66,7 +66,7 @@ def chunk_times(biome: str) -> tuple[float, float]:
         for x in range(chunk_x - 4, chunk_x + 5):
             for z in range(chunk_z - 4, chunk_z + 5):
                 start = time.thread_time_ns()
-                low, high, _ = worldgen.make_chunk(*arrays, x, z, SEED, has_plants)
+                low, high, *_ = worldgen.make_chunk(*arrays, x, z, SEED, has_plants)
                 if has_plants:
                     at = x * CHUNK, z * CHUNK
                     cell_bits.enter_thin(land.blocks, land.thin, *at, low, high + 1)

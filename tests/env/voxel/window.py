@@ -21,7 +21,7 @@ class Window:
     def make(self, x: int, z: int, seed: int, has_plants: bool = True) -> tuple[int, int]:
         """Makes a chunk; returns what `make_chunk` does."""
         arrays = self.blocks, self.top, self.tints, self.hollow, *self._rest
-        low, high, _ = worldgen.make_chunk(*arrays, x, z, seed, has_plants)
+        low, high, *_ = worldgen.make_chunk(*arrays, x, z, seed, has_plants)
         return low, high
 
     def chunk(self, x: int, z: int) -> np.ndarray:

@@ -90,6 +90,7 @@ from rllib_minestudio.env.voxel.world.box_field import (
     column_of_block,
     neighbour_index,
 )
+from rllib_minestudio.env.voxel.world.worldgen import MANY_TINTS
 
 ALMOST_ONE = np.float32(0.9999)
 _LAST_BLOCK = np.int32(WINDOW * WINDOW * HEIGHT - 1)
@@ -218,12 +219,16 @@ def face_entry(block: int, face: int) -> int:
 
 
 @inlined_kernel
-def tint_faces(tints: Bytes, n: Ints) -> None:
+def tint_faces(tints: Bytes, only_tint: int, n: Ints) -> None:
     """Let the entries of tinted faces in `TEXEL` be those for the tints of their columns."""
     for i in range(LANES):
-        tint = int32(tints[uint32(column_of_block(n[BLOCK_INDEX + i]))])
+        n[KEY + i] = int32(only_tint)
+    if only_tint == MANY_TINTS:
+        for i in range(LANES):
+            n[KEY + i] = int32(tints[uint32(column_of_block(n[BLOCK_INDEX + i]))])
+    for i in range(LANES):
         is_tinted = (n[TEXEL + i] >> int32(LOOK_SHIFT + TINTED_BIT)) & int32(1)
-        n[TEXEL + i] += is_tinted * (tint << int32(TEXTURE_SHIFT))
+        n[TEXEL + i] += is_tinted * (n[KEY + i] << int32(TEXTURE_SHIFT))
 
 
 @inlined_kernel
@@ -231,9 +236,10 @@ def paint_snow(blocks: Shorts, faces: Ints, n: Ints) -> None:
     """Let the top of a cube below a single layer of snow show it: rays pass the layer itself."""
     painted = faces[uint32((SNOW_BLOCK << FACE_BITS) | FACE_TOP)]
     for i in range(LANES):
+        n[KEY + i] = int32(blocks[uint32((n[BLOCK_INDEX + i] + int32(1)) & _LAST_BLOCK)])
+    for i in range(LANES):
         index, word = n[BLOCK_INDEX + i], n[TEXEL + i]
-        above = int32(blocks[uint32((index + int32(1)) & _LAST_BLOCK)])
-        is_snowy = (n[FACE + i] == int32(FACE_TOP)) & (above == int32(SNOW))
+        is_snowy = (n[FACE + i] == int32(FACE_TOP)) & (n[KEY + i] == int32(SNOW))
         is_snowy &= (word & int32(BOXES << LOOK_SHIFT)) == int32(0)
         is_snowy &= (index & int32(TOP_LAYER)) != int32(TOP_LAYER)
         n[TEXEL + i] = painted if is_snowy else word
@@ -244,6 +250,7 @@ def choose_texels(
     camera: Floats,
     blocks: Shorts,
     tints: Bytes,
+    only_tint: int,
     has_snow: bool,
     faces: Ints,
     s: Floats,
@@ -257,10 +264,9 @@ def choose_texels(
     mip_depth, near = camera[MIP_DEPTH], float32(FULL_LEAVES) / camera[VIEW]
     found = int32(0)
     for i in range(LANES):
-        n[BLOCK + i] = int32(blocks[uint32(n[BLOCK_INDEX + i])])
-    for i in range(LANES):
-        n[TEXEL + i] = faces[face_entry(n[BLOCK + i], n[FACE + i])]
-    tint_faces(tints, n)
+        block = int32(blocks[uint32(n[BLOCK_INDEX + i])])
+        n[BLOCK + i], n[TEXEL + i] = block, faces[face_entry(block, n[FACE + i])]
+    tint_faces(tints, only_tint, n)
     if has_snow:
         paint_snow(blocks, faces, n)
     for i in range(LANES):
@@ -288,6 +294,7 @@ def uncover(
     blocks: Shorts,
     box: Shorts,
     tints: Bytes,
+    only_tint: int,
     has_snow: bool,
     faces: Ints,
     looks: Bytes,
@@ -317,7 +324,7 @@ def uncover(
             n[FRONT + i] = step_out(n[BLOCK_INDEX + i], n[FACE + i])
             n[FRONT_FIELD + i] = int32(box[uint32(n[FRONT + i])])
             n[COLUMN + i] = column_of_block(n[FRONT + i])
-    choose_texels(camera, blocks, tints, has_snow, faces, s, n)
+    choose_texels(camera, blocks, tints, only_tint, has_snow, faces, s, n)
 
 
 @inlined_kernel

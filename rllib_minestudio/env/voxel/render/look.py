@@ -35,7 +35,7 @@ MANY = 24
 @inlined_kernel
 def look(
     tile_x: int, tile_y: int, waited: bool, waiting: int, width: int, height: int,
-    blocks: Shorts, box: Shorts, tints: Bytes, has_snow: bool, light: Bytes,
+    blocks: Shorts, box: Shorts, tints: Bytes, only_tint: int, has_snow: bool, light: Bytes,
     atlas: Words, faces: Ints, camera: Floats, ceiling: float, column_x: int, column_z: int,
     s: Floats, n: Ints,
 ) -> tuple[int, int, bool]:  # fmt: skip
@@ -51,6 +51,7 @@ def look(
         blocks: The world's blocks.
         box: The box field.
         tints: Tints of columns.
+        only_tint: The tint of all columns, if they have one.
         has_snow: Whether there may be single layers of snow.
         light: Levels of light.
         atlas: Textures of blocks.
@@ -80,7 +81,7 @@ def look(
         locate_hits(camera, s, n)
         if has_met:
             show_faces(n)
-        special = choose_texels(camera, blocks, tints, has_snow, faces, s, n)
+        special = choose_texels(camera, blocks, tints, only_tint, has_snow, faces, s, n)
         if has_met:
             special = still_special(n)
         if not special:
@@ -90,7 +91,9 @@ def look(
             if not waited:
                 begin_pixels(tile_x, tile_y, width, height, s, n)
         has_met = True
-        meet_blocks(special, blocks, tints, light, atlas, faces, camera, column_x, column_z, s, n)
+        meet_blocks(
+            special, blocks, tints, only_tint, light, atlas, faces, camera, column_x, column_z, s, n
+        )
         going, sky_is_seen = pass_on(camera, ceiling, s, n)
         if going >= MANY:
             ended = count_hits(s, n)

@@ -54,7 +54,7 @@ FLOAT_SCRATCH = WAITING + 7 * 2 * LANES
 NEIGHBOUR, AROUND = 29 * LANES, 37 * LANES
 WAITING_INTS = 45 * LANES  # three values of each ray of two tiles, see `waiting_rays`
 # Models of cells that rays have met, each in the one slot in which it may be.
-MODELS_KNOWN = 512
+MODELS_KNOWN = 2048
 MODEL_CELL = WAITING_INTS + 3 * 2 * LANES
 MODEL_IN_CELL = MODEL_CELL + MODELS_KNOWN
 LIGHT_MAP = MODEL_IN_CELL + MODELS_KNOWN  # colour of each byte of light, kept from frame to frame

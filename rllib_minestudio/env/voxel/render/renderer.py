@@ -293,6 +293,7 @@ class Renderer:
             world.blocks,
             world.box,
             world.tints,
+            world.only_tint,
             world.may_have_snow,
             world.shade,
             world.light,

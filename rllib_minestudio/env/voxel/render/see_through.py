@@ -132,8 +132,8 @@ _LAST_SLOT = np.int32(MODELS_KNOWN - 1)
 
 @inlined_kernel
 def meet_blocks(
-    found: int, blocks: Shorts, tints: Bytes, light: Bytes, atlas: Words, faces: Ints,
-    camera: Floats, column_x: int, column_z: int, s: Floats, n: Ints,
+    found: int, blocks: Shorts, tints: Bytes, only_tint: int, light: Bytes, atlas: Words,
+    faces: Ints, camera: Floats, column_x: int, column_z: int, s: Floats, n: Ints,
 ) -> None:  # fmt: skip
     """Find what the rays meet that have ended in special cells.
 
@@ -144,6 +144,7 @@ def meet_blocks(
         found: What `light.choose_texels` has found.
         blocks: See `terrain.render_terrain`, as all others.
         tints: Tints of columns.
+        only_tint: The tint of all columns, if they have one.
         light: Levels of light.
         atlas: Textures of blocks.
         faces: Where they begin.
@@ -169,7 +170,7 @@ def meet_blocks(
         if found & int32(CULLED):
             _cull(blocks, n)
         if found & int32(HOLES):
-            _find_words(tints, atlas, faces, camera, s, n)
+            _find_words(tints, only_tint, atlas, faces, camera, s, n)
         tinted, seeks = _end_or_go_on(s, n)
         if tinted:
             _tint(light, camera, s, n)
@@ -337,7 +338,7 @@ def _is_at_end(index: int, side: int) -> bool:
 
 @inlined_kernel
 def _find_words(
-    tints: Bytes, atlas: Words, faces: Ints, camera: Floats, s: Floats, n: Ints
+    tints: Bytes, only_tint: int, atlas: Words, faces: Ints, camera: Floats, s: Floats, n: Ints
 ) -> None:
     """Find the word of the texel that each ray meets: see `light.choose_texels`."""
     mip_depth = camera[MIP_DEPTH]
@@ -346,7 +347,7 @@ def _find_words(
     for i in range(LANES):
         face = n[SIDE + i] & int32(INSIDE - 1)
         n[TEXEL + i] = faces[uint32((n[BLOCK + i] << int32(FACE_BITS)) | face)]
-    tint_faces(tints, n)
+    tint_faces(tints, only_tint, n)
     for i in range(LANES):
         t, axis = s[MET_AT + i], (n[SIDE + i] & int32(INSIDE - 1)) >> int32(1)
         x = min(max(eye_x + s[DIR_X + i] * t - s[CELL_X + i], ZERO), ALMOST_ONE)

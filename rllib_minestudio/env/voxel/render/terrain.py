@@ -104,6 +104,7 @@ def render_terrain(
     blocks: Shorts,
     box: Shorts,
     tints: Bytes,
+    only_tint: int,
     has_snow: bool,
     shade: Bytes,
     light: Bytes,
@@ -129,6 +130,7 @@ def render_terrain(
         blocks: uint16 (2**23,), the world's blocks.
         box: uint16 (2**23,), the world's box field.
         tints: uint8 (65536,), see `world.land`.
+        only_tint: See `World.only_tint`.
         has_snow: Whether there may be single layers of snow.
         shade: uint8 (65536,), see `world.lighting`.
         light: uint8 (2**23,), both levels of each cell, see `light_field`.
@@ -171,12 +173,12 @@ def render_terrain(
         elif around_eye:
             leap_from_eye(camera, around_eye, s)
         waiting, hits, has_met = look(
-            tile_x, tile_y, taken > 0, waiting, width, height, blocks, box, tints, has_snow,
-            light, atlas, faces, camera, roof, column_x, column_z, s, n,
+            tile_x, tile_y, taken > 0, waiting, width, height, blocks, box, tints, only_tint,
+            has_snow, light, atlas, faces, camera, roof, column_x, column_z, s, n,
         )  # fmt: skip
         if hits > 0:
             if find_fronts(box, s, n):
-                uncover(camera, blocks, box, tints, has_snow, faces, looks, s, n)
+                uncover(camera, blocks, box, tints, only_tint, has_snow, faces, looks, s, n)
             found, level, glows = key_faces(shade, s, n), under_sky, False
             if found & SHADED and is_bright(white_sky, white_glow, light, n):
                 found, level = found & BESIDE, WHITE

@@ -17,7 +17,7 @@ from rllib_minestudio.env.voxel.world.block_states import (
     kind_of,
     needs_others,
 )
-from rllib_minestudio.env.voxel.world.blocks import FALLS
+from rllib_minestudio.env.voxel.world.blocks import FALLS, SNOW
 from rllib_minestudio.env.voxel.world.box_field import (
     CHUNK,
     HEIGHT,
@@ -61,7 +61,7 @@ class EditMemory:
         """Remember the changed blocks of a chunk that is about to be overwritten."""
         if (changes := self._changes(chunk, blocks)) is not None:
             self._left[chunk] = changes
-            _columns(self.bits, chunk)[...] = 0
+            part_of_chunk(self.bits, chunk)[...] = 0
 
     def all_of(
         self, present: Collection[tuple[int, int]], blocks: NDArray[np.uint16]
@@ -80,11 +80,11 @@ class EditMemory:
         self.count = sum(len(places) for places, _ in changes.values())
 
     def _changes(self, chunk: tuple[int, int], blocks: NDArray[np.uint16]) -> Changes | None:
-        bits = _columns(self.bits, chunk)
+        bits = part_of_chunk(self.bits, chunk)
         if not bits.any():
             return None
         changed = np.flatnonzero(np.unpackbits(bits.reshape(-1), bitorder="little"))
-        return changed, _columns(blocks, chunk).reshape(-1)[changed]
+        return changed, part_of_chunk(blocks, chunk).reshape(-1)[changed]
 
     def enter(
         self,
@@ -92,30 +92,31 @@ class EditMemory:
         blocks: NDArray[np.uint16],
         top: NDArray[np.uint8],
         hollow: Bits,
-    ) -> tuple[int, int] | None:
+    ) -> tuple[int, int, bool] | None:
         """Repeat the remembered changes in a chunk just generated; correct its tops and hollows.
 
         Returns:
-            The lowest and the highest layer with a change, or None if there are no changes.
+            The lowest and the highest layer with a change, and whether any is a single layer of
+            snow; or None if there are no changes.
         """
         if chunk not in self._left:
             return None
         changed, values = self._left.pop(chunk)
         x, z, y = np.unravel_index(changed, (CHUNK, CHUNK, HEIGHT))
-        columns = _columns(blocks, chunk)
+        columns = part_of_chunk(blocks, chunk)
         columns[x, z, y] = values
         flags = np.zeros(CHUNK * CHUNK * HEIGHT, np.uint8)
         flags[changed] = 1
-        bits = _columns(self.bits, chunk)
+        bits = part_of_chunk(self.bits, chunk)
         bits[...] = np.packbits(flags, bitorder="little").reshape(bits.shape)
-        _columns(hollow, chunk)[...] |= np.ascontiguousarray(bits).view("<u8")
+        part_of_chunk(hollow, chunk)[...] |= np.ascontiguousarray(bits).view("<u8")
         covered = covers(columns)
         highest = HEIGHT - 1 - covered[:, :, ::-1].argmax(2)
-        _columns(top, chunk)[:, :, 0] = np.where(covered.any(2), highest, 0)
-        return int(y.min()), int(y.max())
+        part_of_chunk(top, chunk)[:, :, 0] = np.where(covered.any(2), highest, 0)
+        return int(y.min()), int(y.max()), SNOW in values
 
 
-def _columns(flat: NDArray[_Id], chunk: tuple[int, int]) -> NDArray[_Id]:
+def part_of_chunk(flat: NDArray[_Id], chunk: tuple[int, int]) -> NDArray[_Id]:
     """A chunk's part of one of the window's arrays, as a view [16, 16, entries per column]."""
     x, z = (place * CHUNK % WINDOW for place in chunk)
     return flat.reshape(WINDOW, WINDOW, -1)[x : x + CHUNK, z : z + CHUNK]

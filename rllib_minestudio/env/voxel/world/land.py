@@ -47,6 +47,7 @@ from rllib_minestudio.env.voxel.world import (
 )
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, WINDOW
 from rllib_minestudio.env.voxel.world.edits import EditMemory
+from rllib_minestudio.env.voxel.world.worldgen import MANY_TINTS
 
 Chunk = tuple[int, int]
 """Coordinates of a chunk: column x // 16 and z // 16."""
@@ -114,6 +115,8 @@ class Land:
         self.snowy: set[Chunk] = set()
         self._ceiling: dict[Chunk, int] = {}
         """Of each made chunk, the layer from which up it is empty."""
+        self._tints: dict[Chunk, int] = {}
+        """Of each made chunk, the tint of its columns, or `MANY_TINTS`."""
         self._ready: set[Chunk] = set()
 
     def is_ready(self, chunk: Chunk) -> bool:
@@ -132,6 +135,11 @@ class Land:
     def ceiling(self, chunks: Collection[Chunk]) -> int:
         """A layer from which up there are no blocks in `chunks`, which must be made."""
         return max(self._ceiling[chunk] for chunk in chunks)
+
+    def only_tint(self, chunks: Collection[Chunk]) -> int:
+        """The one tint of all columns in `chunks`, which must be made, or `MANY_TINTS`."""
+        found = {self._tints[chunk] for chunk in chunks}
+        return found.pop() if len(found) == 1 else MANY_TINTS
 
     def make_ready(self, chunks: Collection[Chunk]) -> None:
         """Make chunks ready that are not yet; they must be at most 14 apart along each axis."""
@@ -159,14 +167,16 @@ class Land:
         self._build((chunk[0], chunk[0] + 1), (chunk[1], chunk[1] + 1))
         return True
 
-    def refresh(self, xs: Span, ys: Span, zs: Span) -> None:
+    def refresh(self, xs: Span, ys: Span, zs: Span, has_snow: bool) -> None:
         """Update the fields after blocks of ready chunks changed, in half-open ranges.
 
-        Chunks that are near enough to matter become ready as well.
+        Chunks that are near enough to matter become ready as well. `has_snow` says whether any of
+        the new blocks is a single layer of snow.
         """
         for chunk in _chunks_of(xs, zs, 0):
             self._ceiling[chunk] = max(self._ceiling[chunk], ys[1])
-            self.snowy.add(chunk)
+            if has_snow:
+                self.snowy.add(chunk)
         cell_bits.open_box(self.hollow, *xs, *zs, *ys)
         near = _chunks_of(xs, zs, box_field.REACH + 1)
         if not self._ready.issuperset(near):
@@ -182,19 +192,21 @@ class Land:
             overwritten = self._slots[slot]
             self._ready.difference_update(square(overwritten, 1))
             self.edits.leave(overwritten, self.blocks)
-            del self._ceiling[overwritten]
+            del self._ceiling[overwritten], self._tints[overwritten]
             self.snowy.discard(overwritten)
         arrays = self.blocks, self.top, self.tints, self.hollow, self._burrows, self._shapes
-        low, high, has_snow = worldgen.make_chunk(*arrays, *chunk, self.seed, self.has_plants)
+        low, high, has_snow, tint = worldgen.make_chunk(*arrays, *chunk, self.seed, self.has_plants)
         glowing = caves.LAVA_LAYERS
         if edited := self.edits.enter(chunk, self.blocks, self.top, self.hollow):
-            low, high, has_snow = min(low, edited[0]), max(high, edited[1]), True
+            low, high = min(low, edited[0]), max(high, edited[1])
+            has_snow |= edited[2]
             glowing = max(glowing, edited[1] + 1)
         if has_snow:
             self.snowy.add(chunk)
         self._slots[slot] = chunk
         self._ceiling[chunk] = high + 1
         x, z = chunk[0] * CHUNK, chunk[1] * CHUNK
+        self._tints[chunk] = tint
         cell_bits.enter_thin(self.blocks, self.thin, x, z, low, high + 1)
         self._let_light_in(chunk, glowing)
 

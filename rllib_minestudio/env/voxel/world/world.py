@@ -18,9 +18,11 @@ import numpy as np
 
 from rllib_minestudio.env.voxel.world.block_shapes import stops_nothing
 from rllib_minestudio.env.voxel.world.block_states import ANY_BLOCK, BlockFilter, kind_of
+from rllib_minestudio.env.voxel.world.blocks import SNOW
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, block_index, column_index
 from rllib_minestudio.env.voxel.world.edits import Changes, fill_columns
 from rllib_minestudio.env.voxel.world.land import Chunk, Land, Span, square
+from rllib_minestudio.env.voxel.world.worldgen import MANY_TINTS
 
 LOAD_RADIUS = 5
 """Chunks that are always loaded in each direction from the player's."""
@@ -48,6 +50,7 @@ class World:
         thin: Where thin blocks are, see `cell_bits`.
         ceiling: No loaded block is at or above this y. It never falls, and rises in steps of 8.
         may_have_snow: Whether there may be single layers of snow on loaded land.
+        only_tint: The entry in `tints` of all loaded land; `MANY_TINTS` if there are several.
         seed: The seed from which the terrain is made.
         changes: A counter that grows whenever blocks change or the seed does, by which others can
             tell that nothing has changed.
@@ -77,7 +80,7 @@ class World:
         self.seed, self.has_plants = seed & 0x3FFFFFFF, has_plants
         self._land.reset(self.seed, has_plants)
         self.ceiling = 0
-        self.may_have_snow = False
+        self.may_have_snow, self.only_tint = False, MANY_TINTS
         self.changes += 1
         self._centre: Chunk | None = None
         self._loaded_at = 0.0, 0.0
@@ -112,6 +115,7 @@ class World:
             self._raise_ceiling(self._land.ceiling(entered))
         self._loaded = loaded
         self.may_have_snow = not self._land.snowy.isdisjoint(loaded)
+        self.only_tint = self._land.only_tint(loaded)
         self._ahead = None
 
     def make_ahead(self, x: float, z: float) -> None:
@@ -186,7 +190,7 @@ class World:
             self._put((x, x + 1), (y, y + 1), (z, z + 1), block, ANY_BLOCK)
         xs, ys, zs = ((min(places), max(places) + 1) for places in zip(*blocks, strict=True))
         self._raise_ceiling(ys[1])
-        self._land.refresh(xs, ys, zs)
+        self._land.refresh(xs, ys, zs, SNOW in blocks.values())
 
     def fill(self, xs: Span, ys: Span, zs: Span, block: int, only: BlockFilter = ANY_BLOCK) -> int:
         """Fill a cuboid, given by half-open ranges, where chunks are loaded.
@@ -210,7 +214,7 @@ class World:
         changed = self._put(xs, ys, zs, block, only)
         if changed:
             self._raise_ceiling(ys[1])
-            self._land.refresh(xs, ys, zs)
+            self._land.refresh(xs, ys, zs, block == SNOW)
         return changed
 
     @property
@@ -239,7 +243,7 @@ class World:
         )
         edits.count += new
         self.changes += changed
-        self.may_have_snow |= changed > 0
+        self.may_have_snow |= changed > 0 and block == SNOW
         if len(loose):
             self.unsupported.extend(map(tuple, loose.tolist()))
         return changed

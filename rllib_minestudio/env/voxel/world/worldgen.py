@@ -53,6 +53,9 @@ _BLEND = 2
 SNOWY = len(BIOMES)
 """The tint of a column of grass below snow, after those of all biomes."""
 
+MANY_TINTS = -1
+"""Instead of one tint, where columns have several."""
+
 assert HIGHEST_PEAK + HIGHEST_TIP + 1 < HEIGHT, "snow on the highest tree is within the world"
 
 
@@ -68,7 +71,7 @@ def make_chunk(
     chunk_z: int,
     seed: int,
     has_plants: bool,
-) -> tuple[int, int, bool]:
+) -> tuple[int, int, bool, int]:
     """Write the 16 x 16 columns of a chunk, in all layers.
 
     Args:
@@ -84,10 +87,10 @@ def make_chunk(
         has_plants: Whether plants grow besides trees and cactus.
 
     Returns:
-        A layer below which no plant grows, the highest layer with a block in it, and whether snow
-        lies in the chunk.
+        A layer below which no plant grows, the highest layer with a block in it, whether snow lies
+        in the chunk, and the tint of its columns, or `MANY_TINTS`.
     """
-    high = _fill_chunk(blocks, top, tints, chunk_x, chunk_z, seed)
+    high, tint = _fill_chunk(blocks, top, tints, chunk_x, chunk_z, seed)
     cell_bits.open_above(hollow, top, chunk_x, chunk_z)
     near = tunnels.spheres_near(burrows, chunk_x, chunk_z, seed)
     low = caves.carve(blocks, top, hollow, chunk_x, chunk_z, high, near)
@@ -97,7 +100,7 @@ def make_chunk(
     if has_plants:
         high = max(high, vegetation.grow_plants(blocks, top, chunk_x, chunk_z, seed))
     snow = _lay_snow(blocks, top, tints, chunk_x, chunk_z, seed)
-    return low, max(high, snow), snow > 0
+    return low, max(high, snow), snow > 0, tint if snow == 0 else MANY_TINTS
 
 
 @kernel()
@@ -108,7 +111,7 @@ def _fill_chunk(
     chunk_x: int,
     chunk_z: int,
     seed: int,
-) -> int:
+) -> tuple[int, int]:
     """Write the 16 x 16 columns of a chunk, in all layers: solid ground, and air above.
 
     Args:
@@ -120,7 +123,7 @@ def _fill_chunk(
         seed: The world's seed.
 
     Returns:
-        The highest layer with a block in it.
+        The highest layer with a block in it, and the tint of all columns, or `MANY_TINTS`.
     """
     highest = 0
     x0, z0 = chunk_x * CHUNK, chunk_z * CHUNK
@@ -137,7 +140,8 @@ def _fill_chunk(
             is_mixed |= biome != tints[column_index(x0, z0)]
     if is_mixed:
         _blend(tints, x0, z0, seed)
-    return highest
+        return highest, MANY_TINTS
+    return highest, int64(tints[column_index(x0, z0)])
 
 
 @kernel()

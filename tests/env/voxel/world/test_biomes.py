@@ -8,8 +8,8 @@ import pytest
 from rllib_minestudio.env.voxel.data import read_csv
 from rllib_minestudio.env.voxel.world import climate
 from rllib_minestudio.env.voxel.world.block_states import is_thin, kind_of
-from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCKS, GRASS_BLOCK, SNOW
-from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT
+from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCKS, GRASS_BLOCK, SNOW, STONE
+from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, WINDOW
 from rllib_minestudio.env.voxel.world.climate import (
     BIOMES,
     HIGHEST_GROUND,
@@ -24,8 +24,8 @@ from rllib_minestudio.env.voxel.world.climate import (
 )
 from rllib_minestudio.env.voxel.world.plants import THIN_KINDS
 from rllib_minestudio.env.voxel.world.trees import HIGHEST_TIP
-from rllib_minestudio.env.voxel.world.world import World
-from rllib_minestudio.env.voxel.world.worldgen import SNOWY
+from rllib_minestudio.env.voxel.world.world import LOAD_RADIUS, World
+from rllib_minestudio.env.voxel.world.worldgen import MANY_TINTS, SNOWY
 from tests.env.voxel.window import Window
 
 VEINS = {row["block"] for row in read_csv("veins.csv")}
@@ -228,6 +228,28 @@ def test_snow_lies_on_high_mountains_only():
     assert max(bare) <= 98 and min(bare) < 75
 
 
+def test_the_world_knows_whether_there_may_be_layers_of_snow():
+    world, restored = World(), World()
+    world.reset(3)
+    x, z = amid("savanna", world.seed)
+    world.load_around(x, z)
+    assert not world.may_have_snow
+    y = world.surface(x, z)
+    world.set_block(x, y, z, STONE)
+    assert not world.may_have_snow
+    for put in (
+        lambda block: world.set_block(x, y + 1, z, block),
+        lambda block: world.set_blocks({(x, y + 1, z): block}),
+    ):
+        put(SNOW)
+        restored.begin_with(world.seed, True, world.edits(), world.centre)
+        assert world.may_have_snow and restored.may_have_snow
+        put(AIR)
+        restored.begin_with(world.seed, True, world.edits(), world.centre)
+        assert not restored.may_have_snow
+        world.begin_with(world.seed, True, world.edits(), world.centre)
+
+
 def test_one_stands_in_a_layer_of_snow():
     world = World()
     world.reset(3)
@@ -256,3 +278,21 @@ def test_columns_have_the_colours_of_their_biome_or_of_one_near_by():
     for i, k in np.argwhere(differs):
         near = own[max(i - 2, 0) : i + 3, max(k - 2, 0) : k + 3]
         assert tints[i, k] in near
+
+
+def test_the_world_knows_the_tint_of_land_that_has_one():
+    world, found = World(), set()
+    world.reset(3)
+    x, z = amid("savanna", world.seed)
+    reach = np.arange(-LOAD_RADIUS, LOAD_RADIUS + 1) * CHUNK
+    for step in range(0, 20 * CHUNK, CHUNK):
+        world.load_around(x + step, z)
+        first_x, first_z = (place // CHUNK * CHUNK for place in (x + step, z))
+        xs, zs = (
+            np.add.outer(first + reach, np.arange(CHUNK)).ravel() % WINDOW
+            for first in (first_x, first_z)
+        )
+        tints = np.unique(world.tints.reshape(WINDOW, WINDOW)[np.ix_(xs, zs)]).tolist()
+        assert world.only_tint == MANY_TINTS or tints == [world.only_tint]
+        found.add(world.only_tint)
+    assert {SAVANNA, MANY_TINTS} <= found
