@@ -17,6 +17,9 @@ were drawn one after the other. Without `--before`, only this tree is measured.
 | mining | the player strikes a wall of obsidian with a pickaxe, which takes 833 ticks |
 | looking | the same wall from beyond the player's reach, without striking |
 
+With `--games 16`, as many as an env runner of cow.yaml plays, each frame finds the caches as
+training does: full of other games.
+
 The last two take turns as well, and are related to each other. The memory of an engine is what a
 process grows by with each engine that has drawn a frame, beyond the first.
 """
@@ -143,21 +146,22 @@ def action_at(scene: str, step: int) -> dict[str, Any]:
     return {**walk, "camera": (2 * math.cos(step / 9), 6.0 * math.sin(step / 40))}
 
 
-def frame_times(scene: str, size: int) -> Iterator[list[float]]:
+def frame_times(scene: str, size: int, games: int) -> Iterator[list[float]]:
     """Play a scene on and on; each item is the CPU microseconds of a block of frames."""
     import numpy as np
 
-    engine, step = new_engine(scene, size), 0
+    engines = [new_engine(scene, size) for _ in range(games)]
     frame = np.empty((size, size, 3), np.uint8)
-    while True:
-        times = []
-        for _ in range(BLOCK):
+    times: list[float] = []
+    for step in itertools.count():
+        for engine in engines:
             engine.tick(action_at(scene, step))
             start = time.thread_time_ns()
             engine.render(frame)
             times.append((time.thread_time_ns() - start) / 1e3)
-            step += 1
-        yield times
+            if len(times) == BLOCK:
+                yield times
+                times = []
 
 
 def megabytes_per_engine() -> float:
@@ -176,7 +180,7 @@ def _resident() -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def serve() -> None:
+def serve(games: int) -> None:
     """Answer one JSON request per line: [scene, size], or ["memory", 0]."""
     from rllib_minestudio.env.voxel import kernel_cache
 
@@ -189,7 +193,7 @@ def serve() -> None:
         else:
             if (scene, size) not in playing:
                 playing = {of: times for of, times in playing.items() if of[1] == size}
-                playing[scene, size] = frame_times(scene, size)
+                playing[scene, size] = frame_times(scene, size, games)
             answer = next(playing[scene, size])
         print(json.dumps(answer), flush=True)
 
@@ -200,9 +204,9 @@ def serve() -> None:
 class Tree:
     """A process that plays scenes in one checkout."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, games: int) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).resolve()), "--serve"],
+            [sys.executable, str(Path(__file__).resolve()), "--serve", "--games", str(games)],
             cwd=root,
             env={**os.environ, "PYTHONPATH": str(root)},
             stdin=subprocess.PIPE,
@@ -288,18 +292,21 @@ def main() -> None:
     parser.add_argument("--before", metavar="COMMIT", help="commit to compare with")
     parser.add_argument("--frames", type=int, default=600, help="frames per scene and size")
     parser.add_argument("--scenes", nargs="+", choices=SCENES, default=list(SCENES))
+    parser.add_argument(
+        "--games", type=int, default=1, help="played in turn by a process, as an env runner does"
+    )
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
-        serve()
+        serve(options.games)
         return
-    trees = [Tree(ROOT)]
+    trees = [Tree(ROOT, options.games)]
     try:
         if options.before is None:
             compare(trees, options.scenes, options.frames)
             return
         with checkout(options.before) as before:
-            trees.append(Tree(before))
+            trees.append(Tree(before, options.games))
             compare(trees, options.scenes, options.frames)
             trees.pop().close()
     finally:
