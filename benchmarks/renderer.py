@@ -204,7 +204,7 @@ def serve(games: int) -> None:
 class Tree:
     """A process that plays scenes in one checkout."""
 
-    def __init__(self, root: Path, games: int) -> None:
+    def __init__(self, root: Path, games: int = 1) -> None:
         self._process = subprocess.Popen(
             [sys.executable, str(Path(__file__).resolve()), "--serve", "--games", str(games)],
             cwd=root,

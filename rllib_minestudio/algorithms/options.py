@@ -409,7 +409,8 @@ class PPOOptions(SharedOptions):
     learner_state_interval_s: float = option(
         0.0,
         "So many seconds must have passed since the last state as well: for large networks, whose "
-        "state takes a while to be copied. What is lost with a learner is this much more.",
+        "state takes a while to be copied. Up to this many seconds of training may be lost with a "
+        "learner.",
     )
     publication_interval: int = option(
         1,

@@ -130,25 +130,12 @@ class MineGenerator:
         )
         self._num_gpus = num_gpus
         self._played: _Policy | _Agent
-        if agent_generator is None and env_generator is None:
-            if checkpoint is None:
-                raise InvalidOptionsError(
-                    "MineGenerator needs a player: agent_generator or checkpoint."
-                )
-            self._played = _Policy(checkpoint, env_config, num_workers, num_gpus, trust)
+        player = _the_player(agent_generator, checkpoint, env_generator, env_config)
+        if env_generator is None and agent_generator is None:
+            self._played = _Policy(player, env_config, num_workers, num_gpus, trust)
             return
-        if env_generator is not None and env_config is not None:
-            raise InvalidOptionsError(
-                "MineGenerator takes either env_generator or env_config: both make environments."
-            )
-        agent = checkpoint if agent_generator is None else agent_generator
-        if agent is None or (agent_generator is not None and checkpoint is not None):
-            raise InvalidOptionsError(
-                "MineGenerator takes either agent_generator or checkpoint; got "
-                f"{'neither' if agent is None else 'both'}."
-            )
         self._played = _Agent(
-            agent=maker_of(agent),
+            agent=maker_of(player),
             env_generator=env_generator,
             env_config=env_config,
             order={
@@ -277,6 +264,22 @@ def _check_numbers(
     if not is_number(agent_timeout_s) or agent_timeout_s <= 0:
         problems.add("agent_timeout_s", agent_timeout_s, "must be a positive number of seconds")
     problems.raise_if_any()
+
+
+def _the_player(agent: Any, checkpoint: Any, env_generator: Any, env_config: Any) -> Any:
+    """Return the agent's maker or the checkpoint: one of them is given, and one environment."""
+    if env_generator is None and agent is None and checkpoint is None:
+        raise InvalidOptionsError("MineGenerator needs a player: agent_generator or checkpoint.")
+    if env_generator is not None and env_config is not None:
+        raise InvalidOptionsError(
+            "MineGenerator takes either env_generator or env_config: both make environments."
+        )
+    if (agent is None) == (checkpoint is None):
+        raise InvalidOptionsError(
+            "MineGenerator takes either agent_generator or checkpoint; got "
+            f"{'neither' if agent is None else 'both'}."
+        )
+    return checkpoint if agent is None else agent
 
 
 class EpisodeRecorder:

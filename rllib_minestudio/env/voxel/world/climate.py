@@ -63,29 +63,32 @@ def _lattice(x: int, z: int, salt: int) -> float:
     return (hash_place(x, z, salt) >> uint32(8)) * (1.0 / 16777216.0)
 
 
+@kernel(inline="always")
+def _fade(share: float) -> float:
+    """From 0 to 1 as the share does, level at both ends."""
+    return share * share * (3.0 - 2.0 * share)
+
+
+@kernel(inline="always")
+def _along_x(i: int, k: int, share: float, salt: int) -> float:
+    """The lattice's value a share of the way from (i, k) to (i + 1, k)."""
+    return _lattice(i, k, salt) * (1.0 - share) + _lattice(i + 1, k, salt) * share
+
+
 @kernel()
 def noise(x: float, z: float, salt: int) -> float:
     """Value noise in [0, 1): random values on the integer lattice, smoothly interpolated."""
-    floor_x = np.floor(x)
-    floor_z = np.floor(z)
-    i = int64(floor_x)
-    k = int64(floor_z)
-    u = x - floor_x
-    v = z - floor_z
-    u = u * u * (3.0 - 2.0 * u)
-    v = v * v * (3.0 - 2.0 * v)
-    low = _lattice(i, k, salt) * (1.0 - u) + _lattice(i + 1, k, salt) * u
-    high = _lattice(i, k + 1, salt) * (1.0 - u) + _lattice(i + 1, k + 1, salt) * u
-    return low * (1.0 - v) + high * v
+    floor_x, floor_z = np.floor(x), np.floor(z)
+    i, k = int64(floor_x), int64(floor_z)
+    u, v = _fade(x - floor_x), _fade(z - floor_z)
+    return _along_x(i, k, u, salt) * (1.0 - v) + _along_x(i, k + 1, u, salt) * v
 
 
 @kernel()
 def _noise_row(out: NDArray[np.float64], x: int, z0: int, scale: float, salt: int) -> None:
     """`noise` at (x * scale, z * scale) for each z from `z0` on, to the last bit."""
     floor_x = np.floor(x * scale)
-    i = int64(floor_x)
-    u = x * scale - floor_x
-    u = u * u * (3.0 - 2.0 * u)
+    i, u = int64(floor_x), _fade(x * scale - floor_x)
     before, low, high = int64(0), 0.0, 0.0
     for number in range(len(out)):
         z = (z0 + number) * scale
@@ -93,10 +96,8 @@ def _noise_row(out: NDArray[np.float64], x: int, z0: int, scale: float, salt: in
         k = int64(floor_z)
         if number == 0 or k != before:
             before = k
-            low = _lattice(i, k, salt) * (1.0 - u) + _lattice(i + 1, k, salt) * u
-            high = _lattice(i, k + 1, salt) * (1.0 - u) + _lattice(i + 1, k + 1, salt) * u
-        v = z - floor_z
-        v = v * v * (3.0 - 2.0 * v)
+            low, high = _along_x(i, k, u, salt), _along_x(i, k + 1, u, salt)
+        v = _fade(z - floor_z)
         out[number] = low * (1.0 - v) + high * v
 
 
@@ -105,6 +106,7 @@ def _noise_row(out: NDArray[np.float64], x: int, z0: int, scale: float, salt: in
 _RAGGED_SCALE, _HILLS_SCALE, _BUMPS_SCALE = 0.06, 0.011, 0.045
 _RAGGED_SALT, _WARMTH_SALT, _WETNESS_SALT = 13, 11, 12
 _HILLS_SALT, _BUMPS_SALT = 1, 2
+_RAGGEDNESS = 0.04
 ROW_NOISES = 5
 """Noises that `find_land` computes row by row."""
 
@@ -116,14 +118,13 @@ def _slow(x: int, z: int, salt: int) -> float:
 
 @kernel(inline="always")
 def _smooth(value: float) -> float:
-    """From 0 to 1 as the value does, level at both ends."""
-    value = min(max(value, 0.0), 1.0)
-    return value * value * (3.0 - 2.0 * value)
+    """`_fade` of a value that may be outside of [0, 1]."""
+    return _fade(min(max(value, 0.0), 1.0))
 
 
 @kernel()
 def _biome_and_lift(
-    x: int, z: int, seed: int, rags: float, warmth: float, wetness: float
+    x: int, z: int, seed: int, ragged: float, warmth: float, wetness: float
 ) -> tuple[int, float]:
     """The biome's index, and by how much mountains rise above the usual ground.
 
@@ -131,11 +132,10 @@ def _biome_and_lift(
         x: Column.
         z: Column.
         seed: The world's seed.
-        rags: The noise there that makes borders ragged.
+        ragged: By how much all thresholds are lower there, so that borders are ragged.
         warmth: The noise of the warmth there.
         wetness: The noise of the wetness there.
     """
-    ragged = rags * 0.04
     if warmth + ragged > _DRY:
         return (SAVANNA if _slow(x, z, seed + 14) + ragged > _SAVANNA_FROM else DESERT), 0.0
     if wetness + ragged <= _WET:
@@ -157,17 +157,17 @@ def _biome_and_lift(
 
 
 @kernel()
-def _biome_here(x: int, z: int, seed: int) -> tuple[int, float]:
-    """As `_biome_and_lift`, of a single column."""
-    rags = noise(x * _RAGGED_SCALE, z * _RAGGED_SCALE, seed + _RAGGED_SALT)
+def _biome_and_lift_at(x: int, z: int, seed: int) -> tuple[int, float]:
+    """`_biome_and_lift` of a single column."""
+    ragged = noise(x * _RAGGED_SCALE, z * _RAGGED_SCALE, seed + _RAGGED_SALT) * _RAGGEDNESS
     warmth, wetness = _slow(x, z, seed + _WARMTH_SALT), _slow(x, z, seed + _WETNESS_SALT)
-    return _biome_and_lift(x, z, seed, rags, warmth, wetness)
+    return _biome_and_lift(x, z, seed, ragged, warmth, wetness)
 
 
 @kernel()
 def biome_at(x: int, z: int, seed: int) -> int:
     """Index in `BIOMES` of the biome at column (x, z)."""
-    return _biome_here(x, z, seed)[0]
+    return _biome_and_lift_at(x, z, seed)[0]
 
 
 @kernel(inline="always")
@@ -181,7 +181,7 @@ def land_at(x: int, z: int, seed: int) -> tuple[int, int]:
 
     Trees are not counted, nor what is dug.
     """
-    biome, lift = _biome_here(x, z, seed)
+    biome, lift = _biome_and_lift_at(x, z, seed)
     hills = noise(x * _HILLS_SCALE, z * _HILLS_SCALE, seed + _HILLS_SALT)
     bumps = noise(x * _BUMPS_SCALE, z * _BUMPS_SCALE, seed + _BUMPS_SALT)
     return biome, _height(hills, bumps, lift)
@@ -200,14 +200,15 @@ def find_land(
         z0: Its first column.
         seed: The world's seed.
     """
-    rags, warmth, wetness, hills, bumps = noises
-    _noise_row(rags, x, z0, _RAGGED_SCALE, seed + _RAGGED_SALT)
+    ragged, warmth, wetness, hills, bumps = noises
+    _noise_row(ragged, x, z0, _RAGGED_SCALE, seed + _RAGGED_SALT)
     _noise_row(warmth, x, z0, _BIOME_SCALE, seed + _WARMTH_SALT)
     _noise_row(wetness, x, z0, _BIOME_SCALE, seed + _WETNESS_SALT)
     _noise_row(hills, x, z0, _HILLS_SCALE, seed + _HILLS_SALT)
     _noise_row(bumps, x, z0, _BUMPS_SCALE, seed + _BUMPS_SALT)
     for i in range(land.shape[1]):
-        biome, lift = _biome_and_lift(x, z0 + i, seed, rags[i], warmth[i], wetness[i])
+        lower = ragged[i] * _RAGGEDNESS
+        biome, lift = _biome_and_lift(x, z0 + i, seed, lower, warmth[i], wetness[i])
         land[0, i], land[1, i] = biome, _height(hills[i], bumps[i], lift)
 
 

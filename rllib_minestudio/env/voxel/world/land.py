@@ -198,9 +198,9 @@ class Land:
         low, high, has_snow, tint = worldgen.make_chunk(*arrays, *chunk, self.seed, self.has_plants)
         glowing = caves.LAVA_LAYERS
         if edited := self.edits.enter(chunk, self.blocks, self.top, self.hollow):
-            low, high = min(low, edited[0]), max(high, edited[1])
-            has_snow |= edited[2]
-            glowing = max(glowing, edited[1] + 1)
+            lowest, highest, is_snowy = edited
+            low, high, has_snow = min(low, lowest), max(high, highest), has_snow or is_snowy
+            glowing = max(glowing, highest + 1)
         if has_snow:
             self.snowy.add(chunk)
         self._slots[slot] = chunk

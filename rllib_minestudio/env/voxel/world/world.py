@@ -31,7 +31,7 @@ _AHEAD_RADIUS = LOAD_RADIUS + 1
 but not ready, they fill 15 of the 16 chunks along each side of the window."""
 _SOON = 4
 """Blocks: when chunks must be made at once, so are those needed this much farther on."""
-_STIRRED = 1.0
+_SET_OFF = 1.0
 """Blocks from where the player's chunk was entered to where land begins to be made in advance."""
 _CEILING_STEP = 8
 
@@ -122,9 +122,9 @@ class World:
         """Do a little of the work that `load_around` will have to do as the player moves on.
 
         The player is at (x, z). The share is one chunk, whatever time that takes, so that the state
-        of the land depends on the player's path alone. Nobody who stands needs any.
+        of the land depends on the player's path alone. A player who stands still needs none.
         """
-        if math.dist((x, z), self._loaded_at) < _STIRRED:
+        if math.dist((x, z), self._loaded_at) < _SET_OFF:
             return
         if self._ahead is None and self._centre is not None:
             # Enough work for the tick that has loaded a row of chunks.

@@ -112,15 +112,9 @@ def _fill_chunk(
     chunk_z: int,
     seed: int,
 ) -> tuple[int, int]:
-    """Write the 16 x 16 columns of a chunk, in all layers: solid ground, and air above.
+    """Write the columns of a chunk, in all layers: solid ground, and air above.
 
-    Args:
-        blocks: The window's block ids, uint16 [2**23].
-        top: The window's column tops, uint8 [2**16].
-        tints: The window's tints, uint8 [2**16]; see `Land`.
-        chunk_x: Chunk coordinate: column x // 16.
-        chunk_z: Chunk coordinate: column z // 16.
-        seed: The world's seed.
+    Arguments are those of `make_chunk`.
 
     Returns:
         The highest layer with a block in it, and the tint of all columns, or `MANY_TINTS`.
@@ -203,7 +197,7 @@ def _lay_snow(
 ) -> int:
     """Lay a layer of snow on the tundra and on high mountains, where nothing grows in its place.
 
-    Arguments are those of `_fill_chunk`.
+    Arguments are those of `make_chunk`.
 
     Returns:
         The highest layer with snow in it, 0 if there is none.
