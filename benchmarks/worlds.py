@@ -21,8 +21,8 @@ from typing import Any
 from renderer import ROOT, checkout
 
 KINDS = ("plains", "forest", "step")
-STEPS = 100
-"""Steps of a turn, whose mean is taken."""
+STEPS = 600
+"""Steps of an episode, whose mean is taken."""
 
 
 def serve() -> None:

@@ -246,7 +246,7 @@ def test_a_chunk_row_that_was_made_ahead_costs_no_land():
     world.reset(SEED)
     world.load_around(8, 8)
     for _ in range(200):
-        world.make_ahead(9, 8)
+        world.make_ahead(15, 15)
     made = set(world._land.made)
     world.load_around(17, 17)
     assert set(world._land.made) == made
@@ -256,9 +256,9 @@ def test_one_tick_makes_one_chunk_at_most():
     world = World()
     world.reset(SEED)
     world.load_around(8, 8)
-    for _ in range(200):
+    for tick in range(300):
         before = len(world._land.made), len(world._land._ready)
-        world.make_ahead(9, 8)
+        world.make_ahead(*((1, 1), (1, 15), (15, 1), (15, 15))[tick // 75])
         after = len(world._land.made), len(world._land._ready)
         assert sum(after) - sum(before) <= 1
     assert not world._ahead
