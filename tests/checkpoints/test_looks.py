@@ -1,16 +1,18 @@
 """A policy is told, once, that it sees frames of other looks than it was trained on."""
 
 import logging
+import shutil
 from dataclasses import replace
 
 import pytest
+import yaml
 
 from rllib_minestudio import checkpoints
 from rllib_minestudio.algorithms import MineStudioPPOConfig, environments
 from rllib_minestudio.algorithms.policy_config import model_problems
 from rllib_minestudio.algorithms.saving import check_if_local, write_record
-from rllib_minestudio.checkpoints.lookup import shipped_names
-from rllib_minestudio.checkpoints.record import read_record, save_record
+from rllib_minestudio.checkpoints.lookup import PRIORS, shipped_names
+from rllib_minestudio.checkpoints.record import read_record, save_record, with_own_digest
 from rllib_minestudio.env.env_options import MINECRAFT
 from rllib_minestudio.env.voxel import LOOKS
 from rllib_minestudio.env.voxel.looks import described, looks_of
@@ -29,6 +31,16 @@ def told(caplog):
     with caplog.at_level(logging.WARNING, logger=environments.__name__):
         yield lambda: [message for message in caplog.messages if "looks" in message]
     environments._tell_other_looks.cache_clear()
+
+
+@pytest.fixture
+def old_prior(tmp_path):
+    """The folder of a prior that was made when the engine drew otherwise."""
+    folder = shutil.copytree(PRIORS / "hunter_nano", tmp_path / "old_prior")
+    playing = folder / "playing.yaml"
+    facts = yaml.safe_load(playing.read_text())
+    playing.write_text(with_own_digest(yaml.safe_dump({**facts, "looks": OLD})))
+    return str(folder)
 
 
 def config(**env_config):
@@ -66,18 +78,18 @@ def test_training_that_goes_on_under_other_looks_is_told(tmp_path, told):
 @pytest.mark.parametrize(
     "use",
     [
-        lambda: Policy.load(PRIOR),
-        lambda: load_policy_of(PRIOR),
-        lambda: model_problems(config().training(model={"weights": PRIOR})),
-        lambda: model_problems(config(), prior=PRIOR),
+        Policy.load,
+        load_policy_of,
+        lambda prior: model_problems(config().training(model={"weights": prior})),
+        lambda prior: model_problems(config(), prior=prior),
     ],
     ids=["Policy.load", "evaluate", "weights", "prior"],
 )
-def test_who_plays_or_trains_with_a_shipped_prior_is_told_once(told, use):
-    use()
-    use()
+def test_who_plays_or_trains_with_a_prior_of_other_looks_is_told_once(told, use, old_prior):
+    use(old_prior)
+    use(old_prior)
     (message,) = told()
-    assert message.startswith(f"{PRIOR} was trained on frames of other looks (revision 1, ")
+    assert message.startswith(f"{old_prior} was trained on frames of other looks ({described(OLD)}")
     assert f"(revision {LOOKS}, " in message
 
 
