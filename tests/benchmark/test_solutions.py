@@ -28,6 +28,9 @@ SAMPLE = {
     "walk": "simple/run_and_explore",
     "find_biome": "simple/find_forest",
     "hunt": "simple/hunt_a_sheep",
+    "use_on_block": "hard/carve_pumpkins",
+    "use_on_animal": "simple/collect_wool",
+    "sleep": "hard/sleep_in_bed",
     "in_turn": "simple/smelt_food",
 }
 """A quick task by family; `in_turn` has the families `back` and `smelt` in it."""

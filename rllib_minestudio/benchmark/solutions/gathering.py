@@ -41,8 +41,14 @@ _HALF_WIDTH = 0.35
 """Free space needed on both sides, in blocks: half the body's width, and some more."""
 
 
-def run_to(player: OmniscientBody, goal: tuple[float, float]) -> Skill:
-    """Run straight to (x, z), also up steps; go round or dig through obstacles."""
+def run_to(player: OmniscientBody, goal: tuple[float, float], leaps: bool = False) -> Skill:
+    """Run straight to (x, z), also up steps; go round or dig through obstacles.
+
+    Args:
+        player: The player.
+        goal: x and z.
+        leaps: Whether to jump along, which is a quarter faster, and makes hungry.
+    """
     stuck, before = 0, player.position
     while (left := _gap(player, goal)) > _NEAR_ENOUGH:
         if stuck >= _PATIENCE:
@@ -53,7 +59,7 @@ def run_to(player: OmniscientBody, goal: tuple[float, float]) -> Skill:
         moved = math.dist(before[::2], player.position[::2])
         stuck = stuck + 1 if moved < _STILL else 0
         before = player.position
-        yield _run_towards(player, goal, stuck > 0)
+        yield _run_towards(player, goal, leaps or stuck > 0)
     return True
 
 

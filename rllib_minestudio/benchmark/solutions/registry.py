@@ -22,6 +22,7 @@ from rllib_minestudio.benchmark.solutions.gathering import (
     Tunnel,
     Walk,
 )
+from rllib_minestudio.benchmark.solutions.using import PutDown, Sleep, UseOnAnimal, UseOnBlock
 from rllib_minestudio.env.actions import EnvAction
 from rllib_minestudio.env.agents.human_limits import WITHOUT_LIMITS
 from rllib_minestudio.env.agents.toolmaker.agent import embedded_game, press
@@ -86,6 +87,10 @@ FAMILIES: dict[str, type[Family]] = {
     "find_biome": FindBiome,
     "tunnel": Tunnel,
     "hunt": Hunt,
+    "put_down": PutDown,
+    "sleep": Sleep,
+    "use_on_block": UseOnBlock,
+    "use_on_animal": UseOnAnimal,
     "in_turn": InTurn,
 }
 """Families by their names in task files."""

@@ -15,7 +15,7 @@ from numba.extending import register_jitable
 from rllib_minestudio.foundation import machine_code
 from rllib_minestudio.foundation.machine_code import CACHE_VARIABLE as CACHE_VARIABLE
 
-_WITHOUT_KERNELS = {"screens", "commands", "server"}
+_WITHOUT_KERNELS = {"game", "screens", "commands", "server"}
 """Folders of the engine without kernels: changing them does not recompile anything."""
 
 _F = TypeVar("_F", bound=Callable[..., Any])

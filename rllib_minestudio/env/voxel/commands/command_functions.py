@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 
@@ -33,7 +34,12 @@ from rllib_minestudio.env.voxel.data import (
     TIMES,
     WEATHERS,
 )
-from rllib_minestudio.env.voxel.entities.records import MOB_CAPACITY, MOB_KIND_ID
+from rllib_minestudio.env.voxel.entities.records import (
+    MOB_CAPACITY,
+    MOB_KIND_ID,
+    SHORN,
+    YOUNG_AGE,
+)
 from rllib_minestudio.env.voxel.game import spawning
 from rllib_minestudio.env.voxel.game.game_state import GAME_RULES
 from rllib_minestudio.env.voxel.game.loot import drop_loot
@@ -357,8 +363,6 @@ _NAMED_SLOTS = {
     **{f"hotbar.{slot}": slot for slot in range(HOTBAR_SLOTS)},
     **{f"inventory.{slot}": HOTBAR_SLOTS + slot for slot in range(MAIN_SLOTS - HOTBAR_SLOTS)},
 }
-_GROWN_UP = "{Age:0}"
-"""NBT data with which MineStudio summons mobs; here, all mobs are adults anyway."""
 _IN_HAND = ("weapon", "weapon.mainhand")
 
 
@@ -430,7 +434,7 @@ def _reasons(*reasons: str) -> str:
 
 
 def summon(source: Source, arguments: list[str]) -> CommandResult:
-    """`/summon <entity> [x y z] [nbt]`; NBT data is ignored."""
+    """`/summon <entity> [x y z] [nbt]`; of NBT data, age and what a sheep wears."""
     need(arguments, 1, "/summon <entity> [<pos>] [<nbt>]")
     name = read_name(arguments[0], MOB_KIND_ID, "entity")
     position = source.position
@@ -442,10 +446,32 @@ def summon(source: Source, arguments: list[str]) -> CommandResult:
     require_in_world(position, "summon")
     if not state.world.is_loaded(position[0], position[2]):
         raise CommandError("That position is not loaded")
+    data, others = _of_animal(arguments[-1])
     state.spawn_mob(MOB_KIND_ID[name], *position)
-    has_data = arguments[-1].startswith("{") and arguments[-1] != _GROWN_UP
-    lacking = "NBT data is ignored" if has_data else ""
+    mob = state.mobs.records[state.mobs.count - 1]
+    mob["age"] = data.get("Age", 0)
+    if name == "sheep":
+        mob["coat"] = data.get("Color", int(mob["coat"])) + SHORN * data.get("Sheared", 0)
+    lacking = "this NBT data is ignored" if others else ""
     return CommandResult(True, f"Summoned new {title(name)}", lacking)
+
+
+_OF_ANIMAL = {"Age": (YOUNG_AGE, -YOUNG_AGE), "Color": (0, SHORN - 1), "Sheared": (0, 1)}
+"""Of an animal's NBT data, what is obeyed: the least and the largest value."""
+_NUMBER = re.compile(r"\s*(\w+)\s*:\s*(-?\d{1,9})[bs]?\s*")
+
+
+def _of_animal(word: str) -> tuple[dict[str, int], bool]:
+    """Return the numbers of `_OF_ANIMAL` in NBT data, and whether there is anything else in it."""
+    if not word.startswith("{"):
+        return {}, False
+    read = [_NUMBER.fullmatch(part) for part in word[1:-1].split(",")] if word != "{}" else []
+    numbers = {match[1]: int(match[2]) for match in read if match}
+    for tag in numbers.keys() & _OF_ANIMAL.keys():
+        least, most = _OF_ANIMAL[tag]
+        if not least <= numbers[tag] <= most:
+            raise CommandError(f"{tag} must be {least} to {most}; got {numbers[tag]}")
+    return numbers, None in read or not numbers.keys() <= _OF_ANIMAL.keys()
 
 
 def effect(source: Source, arguments: list[str]) -> CommandResult:

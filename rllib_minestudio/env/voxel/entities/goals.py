@@ -14,20 +14,50 @@ import numpy as np
 from numba import int64
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.voxel.entities.records import MOB_KINDS, MobKind
+from rllib_minestudio.env.voxel.entities.records import (
+    MOB_KINDS,
+    MobKind,
+    body_height,
+    half_width,
+)
+from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.world import physics
+from rllib_minestudio.env.voxel.world.block_states import kind_of
+from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, GRASS_BLOCK
+from rllib_minestudio.env.voxel.world.box_field import HEIGHT, block_index
 from rllib_minestudio.errors import EngineError
 
-NO_GOAL, PANIC, STROLL, LOOK = range(4)
+NO_GOAL, PANIC, STROLL, LOOK, BREED, TEMPT, FOLLOW, GRAZE = range(8)
 """Values of a mob's `goal`: what it is doing.
 
 - `PANIC`: it runs about, because it was hurt a short time ago.
 - `STROLL`: it walks to a place nearby.
 - `LOOK`: it stands and looks, at the player or to any side.
+- `BREED`: it walks to the nearest of its kind that looks for a partner, too.
+- `TEMPT`: it follows the player, who holds its food.
+- `FOLLOW`: young, it follows the nearest grown-up of its kind.
+- `GRAZE`: it stands with its head on the ground, and eats grass.
 """
-GOAL_CODE = {"panic": PANIC, "stroll": STROLL, "look": LOOK}
+GOAL_CODE = {
+    "panic": PANIC,
+    "stroll": STROLL,
+    "look": LOOK,
+    "breed": BREED,
+    "tempt": TEMPT,
+    "follow": FOLLOW,
+    "graze": GRAZE,
+}
 """Goals by their names in `mobs.csv`."""
+
+LOVE_TICKS = 600
+"""Ticks for which an animal that was fed looks for a partner."""
+BREED_TICKS = 60
+"""Ticks that a pair spends on its way and together before it has young."""
+BREED_REACH = 3.0
+"""Blocks between the two at the end of these."""
+GRAZE_TICKS, BITE_TICK = 40, 4
+"""Ticks for which a sheep grazes, and how many of them are left when it bites."""
 
 _PANIC_RANGE, _PANIC_TICKS = 5.0, 40
 _STROLL_CHANCE = 1.0 / 120.0
@@ -37,6 +67,17 @@ _WATCH_RANGE = 6.0
 _WATCH_TICKS, _LOOK_ASIDE_TICKS = 40, 20
 """Least duration of a look at the player, and to a side."""
 _ARRIVED = 0.5
+_SIGHT, _SIGHT_UP = 8.0, 4.0
+"""How far from its own box along each axis an animal sees others of its kind, in blocks; partners
+as far up and down as across, parents half as far."""
+_NEAR_PARENT, _FAR_PARENT = 3.0, 16.0
+"""Blocks from its parent beyond which a young animal begins to follow, and ceases to."""
+_FOLLOW_TICKS = 10
+"""Ticks between two looks for the parent's place."""
+_TEMPT_RANGE, _TEMPT_STOP = 10.0, 2.5
+"""Blocks from the player within which food tempts, and within which the animal stands."""
+_ALOOF_TICKS = 100
+_GRAZE_CHANCE, _YOUNG_GRAZE_CHANCE = 1.0 / 1000.0, 1.0 / 50.0
 _LARGEST_TURN = np.pi / 2
 _GAZE_TURN = np.radians(10.0)
 """Most that a walking and a standing mob turn in a tick, in radians."""
@@ -69,29 +110,67 @@ def _speed_factors() -> NDArray[np.float64]:
     return table
 
 
+def _tempting() -> NDArray[np.bool_]:
+    """Whether each kind follows an item in the player's hand, bool [kinds, items]."""
+    table = np.zeros((len(MOB_KINDS), max(ITEMS) + 1), np.bool_)
+    for row, kind in zip(table, MOB_KINDS, strict=True):
+        row[[ITEM_ID[name] for name in kind.food]] = True
+    return table
+
+
+TEMPTS = _tempting()
+"""Whether each kind eats an item, bool [kinds, items]."""
+_GRASS = BLOCK_ID["grass"]
 _GOALS = _by_priority()
 _SPEED_FACTOR = _speed_factors()
 _SPEED = np.array([kind.speed for kind in MOB_KINDS])
 
 
 @kernel()
-def begin_goal(mob: np.void, player: np.void, rng: NDArray[np.uint64]) -> None:
+def begin_goal(
+    blocks: NDArray[np.uint16],
+    mobs: NDArray[np.void],
+    count: int,
+    mob: np.void,
+    player: np.void,
+    rng: NDArray[np.uint64],
+) -> None:
     """Begin the most urgent goal that has a reason to begin, if it is before the present one."""
     goals = _GOALS[mob.kind]
     for place in range(len(goals)):
         goal = goals[place]
-        if goal == NO_GOAL or goal == mob.goal or _begin(goal, mob, player, rng):
+        if (
+            goal == NO_GOAL
+            or goal == mob.goal
+            or _begin(goal, blocks, mobs, count, mob, player, rng)
+        ):
             return
 
 
 @kernel()
-def _begin(goal: int, mob: np.void, player: np.void, rng: NDArray[np.uint64]) -> bool:
+def _begin(
+    goal: int,
+    blocks: NDArray[np.uint16],
+    mobs: NDArray[np.void],
+    count: int,
+    mob: np.void,
+    player: np.void,
+    rng: NDArray[np.uint64],
+) -> bool:
     """Begin a goal if it has a reason to; return whether it began."""
     if goal == PANIC:
         return _begin_panic(mob, rng)
     if goal == STROLL:
         return _begin_stroll(mob, rng)
-    return _begin_look(mob, player, rng)
+    if goal == LOOK:
+        return _begin_look(mob, player, rng)
+    if goal == BREED:
+        return _begin_breed(mobs, count, mob)
+    if goal == TEMPT:
+        return _begin_tempt(mob, player)
+    if goal == FOLLOW:
+        return _begin_follow(mobs, count, mob)
+    return _begin_graze(blocks, mob, rng)
 
 
 @kernel()
@@ -128,6 +207,120 @@ def _begin_look(mob: np.void, player: np.void, rng: NDArray[np.uint64]) -> bool:
 
 
 @kernel()
+def find_partner(mobs: NDArray[np.void], count: int, mob: np.void) -> int:
+    """Return the row of the nearest animal of the same kind that looks for a partner, too, or -1.
+
+    Its box must touch the animal's own, widened by `_SIGHT` along each axis.
+    """
+    return _nearest(mobs, count, mob, _SIGHT, True)
+
+
+@kernel()
+def _find_parent(mobs: NDArray[np.void], count: int, mob: np.void) -> int:
+    """Return the row of the nearest grown-up of the same kind, or -1."""
+    return _nearest(mobs, count, mob, _SIGHT_UP, False)
+
+
+@kernel()
+def _nearest(
+    mobs: NDArray[np.void], count: int, mob: np.void, sight_up: float, in_love: bool
+) -> int:
+    best, nearest = -1, np.inf
+    for row in range(count):
+        other = mobs[row]
+        if other.kind != mob.kind or other.death_ticks > 0 or other.age < 0:
+            continue
+        if in_love and other.love_ticks == 0:
+            continue
+        dx = other.position[0] - mob.position[0]
+        dy = other.position[1] - mob.position[1]
+        dz = other.position[2] - mob.position[2]
+        distance = dx * dx + dy * dy + dz * dz
+        across = _SIGHT + half_width(mob) + half_width(other)
+        if distance == 0.0 or distance >= nearest or max(abs(dx), abs(dz)) >= across:
+            continue
+        if -body_height(other) - sight_up < dy < body_height(mob) + sight_up:
+            best, nearest = row, distance
+    return best
+
+
+@kernel()
+def _begin_breed(mobs: NDArray[np.void], count: int, mob: np.void) -> bool:
+    if mob.love_ticks == 0 or find_partner(mobs, count, mob) < 0:
+        return False
+    _stand(mob, BREED, BREED_TICKS)
+    return True
+
+
+@kernel()
+def _is_tempted(mob: np.void, player: np.void) -> bool:
+    """Whether the player is near and holds the animal's food."""
+    dx = player.position[0] - mob.position[0]
+    dy = player.position[1] - mob.position[1]
+    dz = player.position[2] - mob.position[2]
+    near = dx * dx + dy * dy + dz * dz < _TEMPT_RANGE * _TEMPT_RANGE
+    return near and bool(TEMPTS[mob.kind, player.held_item]) and player.health > 0.0
+
+
+@kernel()
+def _begin_tempt(mob: np.void, player: np.void) -> bool:
+    if mob.aloof_ticks > 0:
+        mob.aloof_ticks -= 1
+        return False
+    if not _is_tempted(mob, player):
+        return False
+    _stand(mob, TEMPT, 1)
+    mob.follows_player = 1
+    return True
+
+
+@kernel()
+def _begin_follow(mobs: NDArray[np.void], count: int, mob: np.void) -> bool:
+    if mob.age >= 0:
+        return False
+    row = _find_parent(mobs, count, mob)
+    if row < 0 or apart(mob, mobs[row]) < _NEAR_PARENT:
+        return False
+    _stand(mob, FOLLOW, _FOLLOW_TICKS)
+    return True
+
+
+@kernel()
+def _begin_graze(blocks: NDArray[np.uint16], mob: np.void, rng: NDArray[np.uint64]) -> bool:
+    chance = _YOUNG_GRAZE_CHANCE if mob.age < 0 else _GRAZE_CHANCE
+    if physics.random(rng) >= chance:
+        return False
+    x, z = int64(np.floor(mob.position[0])), int64(np.floor(mob.position[2]))
+    y = int64(np.floor(mob.position[1]))
+    if not 1 <= y < HEIGHT:
+        return False
+    start = block_index(x, 0, z)
+    if kind_of(blocks[start + y]) != _GRASS and kind_of(blocks[start + y - 1]) != GRASS_BLOCK:
+        return False
+    _stand(mob, GRAZE, GRAZE_TICKS)
+    return True
+
+
+@kernel()
+def apart(mob: np.void, other: np.void) -> float:
+    """Blocks between the feet of two mobs."""
+    dx = mob.position[0] - other.position[0]
+    dy = mob.position[1] - other.position[1]
+    dz = mob.position[2] - other.position[2]
+    return float(np.sqrt(dx * dx + dy * dy + dz * dz))
+
+
+@kernel()
+def _stand(mob: np.void, goal: int, ticks: int) -> None:
+    """Begin a goal at the place where the animal stands."""
+    mob.goal = goal
+    mob.goal_ticks = ticks
+    mob.follows_player = 0
+    mob.goal_x = mob.position[0]
+    mob.goal_z = mob.position[2]
+
+
+@kernel()
 def _head_for_any_place(
     mob: np.void, goal: int, reach: float, ticks: int, rng: NDArray[np.uint64]
 ) -> None:
@@ -140,10 +333,22 @@ def _head_for_any_place(
 
 
 @kernel()
-def pursue_goal(mob: np.void, player: np.void) -> float:
+def pursue_goal(mobs: NDArray[np.void], count: int, mob: np.void, player: np.void) -> float:
     """Turn the mob towards its goal; return the speed it wants to walk at, 0 to stand still."""
     if mob.goal == NO_GOAL:
         return 0.0
+    stop = _ARRIVED
+    if mob.goal == BREED or mob.goal == FOLLOW:
+        row = _companion(mobs, count, mob)
+        if row < 0:
+            mob.goal = NO_GOAL
+            return 0.0
+        mob.goal_x, mob.goal_z = mobs[row].position[0], mobs[row].position[2]
+    elif mob.goal == TEMPT:
+        if not _is_tempted(mob, player):
+            mob.goal, mob.aloof_ticks = NO_GOAL, _ALOOF_TICKS
+            return 0.0
+        mob.goal_ticks, stop = 2, _TEMPT_STOP
     mob.goal_ticks -= 1
     if mob.follows_player:
         mob.goal_x = player.position[0]
@@ -152,12 +357,26 @@ def pursue_goal(mob: np.void, player: np.void) -> float:
     dz = mob.goal_z - mob.position[2]
     factor = float(_SPEED_FACTOR[mob.kind, mob.goal])
     walking = factor > 0.0
-    arrived = walking and dx * dx + dz * dz < _ARRIVED * _ARRIVED
-    if mob.goal_ticks <= 0 or arrived:
+    arrived = walking and dx * dx + dz * dz < stop * stop
+    if arrived and (mob.goal == BREED or mob.goal == TEMPT):
+        walking, factor = False, 0.0
+    elif arrived:
+        mob.goal_ticks = 0
+    if mob.goal_ticks <= 0:
         mob.goal = NO_GOAL
         return 0.0
-    _turn_towards(mob, np.arctan2(-dx, dz), _LARGEST_TURN if walking else _GAZE_TURN)
+    if mob.goal != GRAZE:
+        _turn_towards(mob, np.arctan2(-dx, dz), _LARGEST_TURN if walking else _GAZE_TURN)
     return float(_SPEED[mob.kind]) * factor
+
+
+@kernel()
+def _companion(mobs: NDArray[np.void], count: int, mob: np.void) -> int:
+    """Return the row of the partner or the parent that a mob walks to; -1 to give the goal up."""
+    if mob.goal == BREED:
+        return find_partner(mobs, count, mob) if mob.love_ticks > 0 else -1
+    row = _find_parent(mobs, count, mob) if mob.age < 0 else -1
+    return row if row >= 0 and _NEAR_PARENT <= apart(mob, mobs[row]) <= _FAR_PARENT else -1
 
 
 @kernel()

@@ -10,15 +10,26 @@ import numpy as np
 from numba import int64
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.voxel.entities.goals import NO_GOAL, begin_goal, pursue_goal
+from rllib_minestudio.env.voxel.entities.goals import (
+    BITE_TICK,
+    BREED,
+    BREED_REACH,
+    GRAZE,
+    NO_GOAL,
+    apart,
+    begin_goal,
+    find_partner,
+    pursue_goal,
+)
 from rllib_minestudio.env.voxel.entities.records import (
     DEATH_TICKS,
     HURT_TICKS,
     ITEM_CAPACITY,
     MOB_CAPACITY,
     MOB_GLIDES,
-    MOB_HALF,
-    MOB_HEIGHT,
+    MOB_KIND_ID,
+    body_height,
+    half_width,
 )
 from rllib_minestudio.env.voxel.items.items import ITEMS
 from rllib_minestudio.env.voxel.kernels import kernel
@@ -30,6 +41,10 @@ from rllib_minestudio.env.voxel.world.box_field import HEIGHT, block_index
 
 ACTIVE_RANGE = 72.0
 """Mobs farther from the player than this along x or z do not move: their land may be unloaded."""
+
+EGG_TICKS = 6000
+"""Least ticks between two eggs of a chicken; below twice as many, at random."""
+_CHICKEN = MOB_KIND_ID["chicken"]
 
 _GLIDE = 0.6
 """Factor on the speed of a fall of a mob that glides, in each tick (`Chicken`, from memory)."""
@@ -48,8 +63,8 @@ _PLAYER_HEIGHT = 1.8
 @kernel()
 def _can_jump_over(blocks: NDArray[np.uint16], mob: np.void) -> bool:
     """Whether the obstacle ahead is one block high, with room above it."""
-    half = float(MOB_HALF[mob.kind])
-    height = float(MOB_HEIGHT[mob.kind])
+    half = half_width(mob)
+    height = body_height(mob)
     x = mob.position[0] - np.sin(mob.yaw) * 0.5
     z = mob.position[2] + np.cos(mob.yaw) * 0.5
     return physics.is_free(blocks, x, mob.position[1] + 1.0, z, half, height)
@@ -58,7 +73,7 @@ def _can_jump_over(blocks: NDArray[np.uint16], mob: np.void) -> bool:
 @kernel()
 def _is_danger_ahead(blocks: NDArray[np.uint16], mob: np.void) -> bool:
     """Whether the next step leads into lava, or down by more than mobs go of their own accord."""
-    ahead = float(MOB_HALF[mob.kind]) + _STEP_AHEAD
+    ahead = half_width(mob) + _STEP_AHEAD
     x = int64(np.floor(mob.position[0] - np.sin(mob.yaw) * ahead))
     z = int64(np.floor(mob.position[2] + np.cos(mob.yaw) * ahead))
     feet = int64(np.floor(mob.position[1]))
@@ -77,8 +92,8 @@ def _walk(blocks: NDArray[np.uint16], mob: np.void, speed: float) -> float:
 
     The speed is squared because a walking mob's input and its acceleration both equal its speed.
     """
-    half = float(MOB_HALF[mob.kind])
-    height = float(MOB_HEIGHT[mob.kind])
+    half = half_width(mob)
+    height = body_height(mob)
     was_on_ground = mob.on_ground != 0
     physics.settle(mob)
     ground = surfaces.walked_on(blocks, mob.position) if was_on_ground else AIR
@@ -133,12 +148,12 @@ def _push_apart(mobs: NDArray[np.void], count: int, player: np.void) -> None:
         one = mobs[i]
         if one.death_ticks > 0:
             continue
-        half = MOB_HALF[one.kind]
+        half = half_width(one)
         dx = one.position[0] - player.position[0]
         dz = one.position[2] - player.position[2]
         dy = one.position[1] - player.position[1]
         touch = half + _PLAYER_HALF
-        if abs(dx) < touch and abs(dz) < touch and -MOB_HEIGHT[one.kind] < dy < _PLAYER_HEIGHT:
+        if abs(dx) < touch and abs(dz) < touch and -body_height(one) < dy < _PLAYER_HEIGHT:
             px, pz = _push_pair(dx, dz)
             one.velocity[0] += px
             one.velocity[2] += pz
@@ -146,13 +161,13 @@ def _push_apart(mobs: NDArray[np.void], count: int, player: np.void) -> None:
             player.velocity[2] -= pz
         for j in range(i + 1, count):
             other = mobs[j]
-            touch = half + MOB_HALF[other.kind]
+            touch = half + half_width(other)
             dx = one.position[0] - other.position[0]
             dz = one.position[2] - other.position[2]
             if abs(dx) >= touch or abs(dz) >= touch or other.death_ticks > 0:
                 continue
             dy = one.position[1] - other.position[1]
-            if -MOB_HEIGHT[one.kind] < dy < MOB_HEIGHT[other.kind]:
+            if -body_height(one) < dy < body_height(other):
                 px, pz = _push_pair(dx, dz)
                 one.velocity[0] += px
                 one.velocity[2] += pz
@@ -161,9 +176,60 @@ def _push_apart(mobs: NDArray[np.void], count: int, player: np.void) -> None:
 
 
 @kernel()
+def _grow(
+    mob: np.void,
+    rng: NDArray[np.uint64],
+    events: NDArray[np.void],
+    event_count: NDArray[np.int64],
+) -> None:
+    """Advance an animal's age, its love and its eggs by one tick."""
+    if mob.age < 0:
+        mob.age += 1
+    elif mob.age > 0:
+        mob.age -= 1
+    mob.love_ticks = 0 if mob.age != 0 else max(mob.love_ticks - 1, 0)
+    if mob.kind == _CHICKEN and mob.age >= 0:
+        mob.egg_ticks -= 1
+        if mob.egg_ticks <= 0:
+            mob.egg_ticks = EGG_TICKS + int64(physics.random(rng) * EGG_TICKS)
+            emit(events, event_count, EGG_LAID, mob.kind, 1.0, mob.position)
+
+
+@kernel()
+def _act(
+    blocks: NDArray[np.uint16],
+    mobs: NDArray[np.void],
+    count: int,
+    row: int,
+    player: np.void,
+    rng: NDArray[np.uint64],
+    events: NDArray[np.void],
+    event_count: NDArray[np.int64],
+) -> float:
+    """Let a living mob pursue its goals; return the speed it wants to walk at."""
+    mob = mobs[row]
+    begin_goal(blocks, mobs, count, mob, player, rng)
+    if mob.panic_ticks > 0:
+        mob.panic_ticks -= 1
+    goal = mob.goal
+    speed = pursue_goal(mobs, count, mob, player)
+    if goal == BREED and mob.goal == NO_GOAL:
+        partner = find_partner(mobs, count, mob) if mob.love_ticks > 0 else -1
+        if partner >= 0 and apart(mob, mobs[partner]) < BREED_REACH:
+            emit(events, event_count, YOUNG_BORN, row, float(partner), mob.position)
+    elif mob.goal == GRAZE and mob.goal_ticks == BITE_TICK:
+        emit(events, event_count, GRASS_EATEN, row, 1.0, mob.position)
+    if speed > 0.0 and mob.on_ground and _is_danger_ahead(blocks, mob):
+        mob.goal = NO_GOAL
+        speed = 0.0
+    return speed
+
+
+@kernel()
 def _tick_mob(
     blocks: NDArray[np.uint16],
     mobs: NDArray[np.void],
+    count: int,
     row: int,
     player: np.void,
     rng: NDArray[np.uint64],
@@ -177,13 +243,8 @@ def _tick_mob(
     if mob.death_ticks > 0:
         mob.death_ticks += 1
     else:
-        begin_goal(mob, player, rng)
-        if mob.panic_ticks > 0:
-            mob.panic_ticks -= 1
-        speed = pursue_goal(mob, player)
-        if speed > 0.0 and mob.on_ground and _is_danger_ahead(blocks, mob):
-            mob.goal = NO_GOAL
-            speed = 0.0
+        _grow(mob, rng, events, event_count)
+        speed = _act(blocks, mobs, count, row, player, rng, events, event_count)
     damage = _walk(blocks, mob, speed)
     if mob.position[1] < physics.VOID:
         damage = max(damage, physics.VOID_DAMAGE)
@@ -191,7 +252,7 @@ def _tick_mob(
         hurt_mob(mobs, row, damage)
         if mob.health <= 0.0 and mob.death_ticks == 0:
             mob.death_ticks = 1
-            emit(events, event_count, MOB_DIED, mob.kind, 0.0, mob.position)
+            emit_death(events, event_count, mob, False)
 
 
 @kernel()
@@ -230,7 +291,7 @@ def tick_mobs(
         far_x = abs(position[0] - player.position[0])
         far_z = abs(position[2] - player.position[2])
         if max(far_x, far_z) <= ACTIVE_RANGE:
-            _tick_mob(blocks, mobs, row, player, rng, events, event_count)
+            _tick_mob(blocks, mobs, kept, row, player, rng, events, event_count)
     _push_apart(mobs, kept, player)
     return kept
 
@@ -433,16 +494,19 @@ def hurt_mob(mobs: NDArray[np.void], row: int, amount: float) -> tuple[float, bo
     dealt = min(dealt, mob.health)
     mob.health -= dealt
     mob.panic_ticks = PANIC_TICKS
+    mob.love_ticks = 0
     return dealt, fresh
 
 
 # ------------------------------------------------------------------------------------------- events
 # Reports from kernels to Python about a tick.
 
-EVENT_CAPACITY = 2 * MOB_CAPACITY + ITEM_CAPACITY + 8
-"""Most events in one tick: every mob hurt and dead, every item touched, and the player's own."""
+EVENT_CAPACITY = 4 * MOB_CAPACITY + ITEM_CAPACITY + 8
+"""Most events in one tick: every mob hurt and dead, with an egg and with young or grass, every item
+touched, and the player's own."""
 
 MOB_HURT, MOB_DIED, BLOCK_BROKEN, ITEM_TOUCHED, PLAYER_HURT, MOB_SWEPT, FOOD_EATEN = range(7)
+GRASS_EATEN, YOUNG_BORN, EGG_LAID = range(7, 10)
 """Kinds of event. `subject` and `amount` mean:
 
 - `MOB_HURT`: index in `MOB_KINDS`, health points dealt by the player's own hit.
@@ -452,6 +516,11 @@ MOB_HURT, MOB_DIED, BLOCK_BROKEN, ITEM_TOUCHED, PLAYER_HURT, MOB_SWEPT, FOOD_EAT
 - `PLAYER_HURT`: unused, health points lost.
 - `MOB_SWEPT`: as `MOB_HURT`, for a mob near the one that was hit.
 - `FOOD_EATEN`: unused; the meal of the food in hand is over.
+- `GRASS_EATEN`: row of the mob that bites.
+- `YOUNG_BORN`: row of a parent; `amount` is that of the other.
+- `EGG_LAID`: index in `MOB_KINDS`.
+
+Rows are those after the mobs' tick.
 """
 
 EVENT_DTYPE = np.dtype(
@@ -459,6 +528,8 @@ EVENT_DTYPE = np.dtype(
         ("kind", np.int64),
         ("subject", np.int64),
         ("amount", np.float64),
+        ("coat", np.int64),  # of a mob that died
+        ("is_young", np.int64),  # whether it was
         ("position", np.float64, 3),  # where it happened; whole numbers for a block
     ],
     align=True,
@@ -480,6 +551,19 @@ def emit(
         event.kind = kind
         event.subject = subject
         event.amount = amount
+        event.coat = event.is_young = 0
         for axis in range(3):
             event.position[axis] = position[axis]
         count[0] += 1
+
+
+@kernel()
+def emit_death(
+    events: NDArray[np.void], count: NDArray[np.int64], mob: np.void, by_player: bool
+) -> None:
+    """Append the event of a mob's death; `count` is int64 [1]."""
+    before = count[0]
+    emit(events, count, MOB_DIED, mob.kind, 1.0 if by_player else 0.0, mob.position)
+    if count[0] > before:
+        events[before].coat = mob.coat
+        events[before].is_young = 1 if mob.age < 0 else 0

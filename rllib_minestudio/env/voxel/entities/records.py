@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.data import read_csv
+from rllib_minestudio.env.voxel.kernels import kernel
 
 MOB_CAPACITY = 256
 """Most mobs at once."""
@@ -25,6 +26,37 @@ HURT_TICKS = 10
 DEATH_TICKS = 20
 """Ticks between a mob's death and its disappearance, while it falls over."""
 
+DYES = (
+    *("white", "orange", "magenta", "light_blue", "yellow", "lime", "pink", "gray", "light_gray"),
+    *("cyan", "purple", "blue", "brown", "green", "red", "black"),
+)
+"""Colours of wool, in Minecraft's order; a sheep's coat is an index into them."""
+SHORN = len(DYES)
+"""Added to the coat of a sheep whose wool has been taken."""
+COATS = 2 * SHORN
+"""How many coats there are."""
+_NATURAL = (("black", 0.05), ("gray", 0.1), ("light_gray", 0.15), ("brown", 0.18))
+_PINK_CHANCE = 1 / 500
+
+
+def coat_of(dice: float, pink: float) -> int:
+    """Return the coat of a sheep that nobody bred: 82 of 100 are white, and a few of these pink.
+
+    Args:
+        dice: A random number in [0, 1).
+        pink: Another one.
+    """
+    for colour, below in _NATURAL:
+        if dice < below:
+            return DYES.index(colour)
+    return DYES.index("pink" if pink < _PINK_CHANCE else "white")
+
+
+YOUNG_AGE = -24000
+"""Age of an animal at birth, in ticks: it is grown up at 0."""
+_YOUNG_SCALE = 0.5
+"""Size of a young animal's body, as a share of a grown one's."""
+
 
 @dataclass(frozen=True)
 class MobKind:
@@ -37,6 +69,7 @@ class MobKind:
         max_health: Health points at birth.
         speed: Movement speed attribute.
         glides: Whether it beats its wings as it falls: it sinks slowly, and no landing hurts it.
+        food: Names of the items that it follows, breeds with and grows by.
         goals: What it does, the most urgent first: names of `goals.GOAL_CODE`, each with its factor
             on the speed, which is 0 for a goal that it pursues standing.
         loot: Name of its table in `mob_loot.json`.
@@ -48,6 +81,7 @@ class MobKind:
     max_health: float
     speed: float
     glides: bool
+    food: tuple[str, ...]
     goals: tuple[tuple[str, float], ...]
     loot: str
 
@@ -66,6 +100,7 @@ MOB_KINDS: tuple[MobKind, ...] = tuple(
         max_health=float(row["health"]),
         speed=float(row["speed"]),
         glides=row["glides"] == "yes",
+        food=tuple(row["food"].split()),
         goals=tuple(map(_goal, row["goals"].split())),
         loot=row["loot"],
     )
@@ -76,9 +111,8 @@ MOB_KINDS: tuple[MobKind, ...] = tuple(
 MOB_KIND_ID: dict[str, int] = {kind.name: index for index, kind in enumerate(MOB_KINDS)}
 """Index in `MOB_KINDS` by name."""
 
-MOB_HALF = np.array([kind.width / 2 for kind in MOB_KINDS])
-MOB_HEIGHT = np.array([kind.height for kind in MOB_KINDS])
-"""Half the width, and the height, of each kind's box in blocks, for kernels."""
+_HALF = np.array([kind.width / 2 for kind in MOB_KINDS])
+_HEIGHT = np.array([kind.height for kind in MOB_KINDS])
 MOB_GLIDES = np.array([kind.glides for kind in MOB_KINDS])
 """Whether each kind glides, for kernels."""
 
@@ -103,10 +137,28 @@ MOB_DTYPE = np.dtype(
         ("goal_ticks", np.int32),  # ticks before the current goal is given up
         ("follows_player", np.int32),  # whether the goal's place is wherever the player is
         ("on_ground", np.int32),
+        ("coat", np.int32),  # of a sheep: index in DYES, plus SHORN without its wool
+        ("age", np.int32),  # ticks: below 0 until it is grown up, above 0 until it breeds again
+        ("love_ticks", np.int32),  # ticks left of looking for a partner
+        ("aloof_ticks", np.int32),  # ticks before food in the player's hand tempts it again
+        ("egg_ticks", np.int32),  # ticks before a chicken lays its next egg
     ],
     align=True,
 )
 """One mob. Velocities are in blocks per tick, angles in radians."""
+
+
+@kernel(inline="always")
+def half_width(mob: np.void) -> float:
+    """Half the width of a mob's box, in blocks."""
+    return float(_HALF[mob.kind]) * (_YOUNG_SCALE if mob.age < 0 else 1.0)
+
+
+@kernel(inline="always")
+def body_height(mob: np.void) -> float:
+    """Height of a mob's box, in blocks."""
+    return float(_HEIGHT[mob.kind]) * (_YOUNG_SCALE if mob.age < 0 else 1.0)
+
 
 ITEM_DTYPE = np.dtype(
     [
@@ -193,13 +245,27 @@ class Mobs(Records):
     def __init__(self, capacity: int = MOB_CAPACITY) -> None:
         super().__init__(MOB_DTYPE, capacity)
 
-    def add(self, kind: int, position: tuple[float, float, float], yaw: float) -> None:
-        """Add one of `MOB_KINDS[kind]` in full health, its feet at (x, y, z); yaw in radians."""
+    def add(
+        self,
+        kind: int,
+        position: tuple[float, float, float],
+        yaw: float,
+        coat: int = 0,
+        age: int = 0,
+        egg_ticks: int = 0,
+    ) -> None:
+        """Add one of `MOB_KINDS[kind]` in full health, its feet at (x, y, z); yaw in radians.
+
+        For the others see `MOB_DTYPE`.
+        """
         mob = self.append()
         mob["kind"] = kind
         mob["position"] = position
         mob["yaw"] = yaw
         mob["health"] = MOB_KINDS[kind].max_health
+        mob["coat"] = coat
+        mob["age"] = age
+        mob["egg_ticks"] = egg_ticks
 
     @property
     def kind(self) -> NDArray[np.int32]:

@@ -7,12 +7,17 @@ redstone here. Nothing is stored but what is open and what is pressed.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from rllib_minestudio.env.voxel.game.block_ticks import Place
 from rllib_minestudio.env.voxel.game.game_state import GameState
-from rllib_minestudio.env.voxel.game.placement import DIRECTIONS, beside, opposite, other_half
+from rllib_minestudio.env.voxel.game.placement import (
+    DIRECTIONS,
+    ahead_of,
+    beside,
+    opposite,
+    other_half,
+)
 from rllib_minestudio.env.voxel.world.block_states import (
     FAMILY_OF,
     kind_of,
@@ -27,8 +32,6 @@ RELEASE = "release"
 """The kind of scheduled tick at which a button comes up again."""
 _STONE_BUTTON, _WOODEN_BUTTON = 20, 30
 """Ticks for which a button stays pressed."""
-_AHEAD = ("south", "west", "north", "east")
-"""Horizontal directions by quarter turns of the yaw."""
 
 
 def _family(block: int) -> str:
@@ -53,7 +56,7 @@ def open_or_close(state: GameState, place: Place) -> None:
     properties = properties_of(block)
     opens = properties["open"] == "false"
     if opens and _family(block) == "fence gate":
-        ahead = _AHEAD[math.floor(state.player.yaw / 90 + 0.5) & 3]
+        ahead = ahead_of(state.player.yaw)
         if properties["facing"] == opposite(ahead):
             block = turned_to(block, facing=ahead)
     state.world.set_blocks(_turned(state, place, block, opens))

@@ -6,19 +6,23 @@ import numpy as np
 
 from rllib_minestudio.env.voxel.entities.mobs import (
     BLOCK_BROKEN,
+    DROP_DELAY,
+    EGG_LAID,
     FOOD_EATEN,
+    GRASS_EATEN,
     ITEM_TOUCHED,
     MOB_DIED,
     MOB_HURT,
     MOB_SWEPT,
     PLAYER_HURT,
+    YOUNG_BORN,
 )
 from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
+from rllib_minestudio.env.voxel.game import husbandry
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.game.loot import Circumstances, drop_loot, drop_mob_loot
 from rllib_minestudio.env.voxel.game.placement import other_half
 from rllib_minestudio.env.voxel.game.screen_handling import spill
-from rllib_minestudio.env.voxel.game.use_and_drop import use_up
 from rllib_minestudio.env.voxel.items.items import (
     EMPTY,
     FOOD,
@@ -28,10 +32,11 @@ from rllib_minestudio.env.voxel.items.items import (
     is_right_tool,
     mining_wear,
 )
-from rllib_minestudio.env.voxel.player.player import feed, give_effect
+from rllib_minestudio.env.voxel.player.player import clear_effects, feed, give_effect
 from rllib_minestudio.env.voxel.world.block_states import kind_of
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCKS
 
+_EGG = ITEM_ID["egg"]
 _STATISTIC_SCALE = 10
 """Minecraft counts damage in tenths of a health point."""
 
@@ -46,7 +51,8 @@ def resolve(state: GameState, event: np.void) -> None:
     elif kind == MOB_SWEPT:
         _count_damage(state, subject, amount)
     elif kind == MOB_DIED:
-        _die(state, subject, (x, y, z), amount > 0)
+        table = husbandry.loot_table(subject, int(event["coat"]), bool(event["is_young"]))
+        _die(state, subject, table, (x, y, z), amount > 0)
     elif kind == BLOCK_BROKEN:
         break_block(state, int(x), int(y), int(z))
     elif kind == ITEM_TOUCHED:
@@ -55,6 +61,12 @@ def resolve(state: GameState, event: np.void) -> None:
         state.statistics.add("custom", "damage_taken", round(amount * _STATISTIC_SCALE))
     elif kind == FOOD_EATEN:
         _eat(state)
+    elif kind == GRASS_EATEN:
+        husbandry.eat_grass(state, state.mobs.records[subject])
+    elif kind == YOUNG_BORN:
+        husbandry.bear_young(state, state.mobs.records[subject], state.mobs.records[int(amount)])
+    elif kind == EGG_LAID:
+        state.scatter_item(_EGG, 1, (x, y, z), DROP_DELAY)
 
 
 def _count_damage(state: GameState, kind: int, amount: float) -> None:
@@ -67,14 +79,21 @@ def _wear_by_attack(state: GameState) -> None:
     held = ITEMS.get(state.player.held_item)
     if held is not None and held.attack_wear:
         state.statistics.add("use_item", held.name)
-        wear(state, held.attack_wear)
+        state.wear_tool(held.attack_wear)
 
 
-def _die(state: GameState, kind: int, place: tuple[float, float, float], by_player: bool) -> None:
+def _die(
+    state: GameState,
+    kind: int,
+    table: str,
+    place: tuple[float, float, float],
+    by_player: bool,
+) -> None:
     if by_player:
         state.statistics.add("kill_entity", MOB_KINDS[kind].name)
         state.statistics.add("custom", "mob_kills")
-    drop_mob_loot(state, kind, place, Circumstances(by_player=by_player))
+    if table:
+        drop_mob_loot(state, table, place, Circumstances(by_player=by_player))
 
 
 def break_block(state: GameState, x: int, y: int, z: int) -> None:
@@ -99,7 +118,7 @@ def break_block(state: GameState, x: int, y: int, z: int) -> None:
     if held is not None and held.mining_wear:
         if counts_as_use(held, kind):
             state.statistics.add("use_item", held.name)
-        wear(state, mining_wear(held, kind))
+        state.wear_tool(mining_wear(held, kind))
 
 
 def _eat(state: GameState) -> None:
@@ -108,27 +127,13 @@ def _eat(state: GameState) -> None:
     if food is None:  # dropped in the same tick
         return
     feed(player, food.nutrition, food.saturation)
+    if food.cures:
+        clear_effects(player, None if food.cures == "all" else food.cures)
     for effect in food.effects:
         if effect.chance >= 1.0 or state.random() < effect.chance:
             give_effect(player, effect.name, effect.amplifier, effect.ticks)
-    state.statistics.add("use_item", ITEMS[player.held_item].name)
-    use_up(state, ITEM_ID[food.leaves] if food.leaves else EMPTY)
-
-
-def wear(state: GameState, uses: int) -> None:
-    """Wear the tool in hand, which breaks when its durability is used up."""
-    player = state.player
-    item = ITEMS.get(player.held_item)
-    if item is None or not item.durability:
-        return
-    slot = player.selected
-    stack = player.inventory[slot]
-    damage = stack.damage + uses
-    if damage < item.durability:
-        player.inventory.set(slot, stack.item, stack.quantity, damage)
-        return
-    player.inventory.take(slot)
-    state.statistics.add("break_item", item.name)
+    state.count_use()
+    state.use_up(ITEM_ID[food.leaves] if food.leaves else EMPTY)
 
 
 def _pick_up(state: GameState, row: int) -> None:

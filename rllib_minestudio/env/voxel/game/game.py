@@ -13,7 +13,7 @@ from rllib_minestudio.env.voxel.entities.mobs import (
     tick_items,
     tick_mobs,
 )
-from rllib_minestudio.env.voxel.game import doors, screen_handling, spawning, supports
+from rllib_minestudio.env.voxel.game import doors, screen_handling, sleeping, spawning, supports
 from rllib_minestudio.env.voxel.game.block_ticks import Place
 from rllib_minestudio.env.voxel.game.event_handlers import resolve
 from rllib_minestudio.env.voxel.game.game_state import GameState
@@ -91,7 +91,7 @@ class Game:
         else:
             state.held_slot = slot
         pressed = keys & ~before
-        if state.player_dead:
+        if state.player_dead or state.bed is not None:
             keys, pressed, pitch, yaw = 0, 0, 0.0, 0.0
         elif state.screen is not None and not pressed & OPEN_INVENTORY:
             screen_handling.play_screen(state.screen, keys, before, slot, pitch, yaw)
@@ -108,6 +108,8 @@ class Game:
         if state.player.health <= 0.0 and not state.player_dead:
             state.player_dead = True
             spawning.die(state)
+        if state.bed is not None:
+            sleeping.tick(state)
 
     def _play_world(self, keys: int, pressed: int, slot: int) -> tuple[int, int]:
         """Apply a tick's keys to the hotbar and the inventory screen.

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.data import DAY_TICKS
-from rllib_minestudio.env.voxel.entities.mobs import THROW_DELAY
+from rllib_minestudio.env.voxel.entities.herds import Herds
+from rllib_minestudio.env.voxel.entities.mobs import DROP_DELAY, EGG_TICKS, THROW_DELAY
 from rllib_minestudio.env.voxel.entities.particles import Particles
 from rllib_minestudio.env.voxel.entities.records import (
     MOB_KINDS,
@@ -16,12 +17,12 @@ from rllib_minestudio.env.voxel.entities.records import (
     FallingBlocks,
     MobKind,
     Mobs,
+    coat_of,
 )
-from rllib_minestudio.env.voxel.game.block_ticks import BlockTicks
-from rllib_minestudio.env.voxel.game.herds import Herds
+from rllib_minestudio.env.voxel.game.block_ticks import BlockTicks, Place
 from rllib_minestudio.env.voxel.game.statistics import Statistics
 from rllib_minestudio.env.voxel.items.inventory import ItemStack
-from rllib_minestudio.env.voxel.items.items import EMPTY
+from rllib_minestudio.env.voxel.items.items import EMPTY, ITEMS
 from rllib_minestudio.env.voxel.player.player import NO_SLOT, Player
 from rllib_minestudio.env.voxel.player.raycast import TARGET_DTYPE, look_direction
 from rllib_minestudio.env.voxel.screens.crafting import BlockEntities
@@ -85,6 +86,9 @@ class GameState:
         held_slot: The hotbar key held in the last tick, or `NO_SLOT`.
         dead_keys: Bits of the keys held since a screen closed, which act only after a release.
         player_dead: Whether the player died during a tick.
+        bed: The head of the bed in which the player sleeps; None while awake.
+        sleep_ticks: Ticks since the player fell asleep.
+        spawn_point: The head of the bed at which a killed player is revived; None for no bed.
         named_item: The item in hand in the last tick, whose name the display may show.
         name_ticks: Ticks for which it still shows that name.
         rng: State of the only source of randomness in the rules, uint64 [1].
@@ -135,6 +139,9 @@ class GameState:
         self.held_keys = self.dead_keys = 0
         self.held_slot = NO_SLOT
         self.named_item, self.name_ticks = EMPTY, 0
+        self.bed: Place | None = None
+        self.sleep_ticks = 0
+        self.spawn_point: Place | None = None
 
     def tick_name(self) -> None:
         """Begin or go on showing the name of the item in hand: anew when it is another one."""
@@ -170,8 +177,16 @@ class GameState:
         player works on any slope; but it comes down beside a tree, not on its crown, where nobody
         who walks could reach it.
         """
-        place = self._standing_place(MOB_KINDS[kind], x, y, z)
-        self.mobs.add(kind, place, (self.random() * 2.0 - 1.0) * np.pi)
+        body = MOB_KINDS[kind]
+        place = self._standing_place(body, x, y, z)
+        yaw = (self.random() * 2.0 - 1.0) * np.pi
+        coat = coat_of(self.random(), self.random()) if body.name == "sheep" else 0
+        egg_ticks = self.egg_ticks() if body.name == "chicken" else 0
+        self.mobs.add(kind, place, yaw, coat, egg_ticks=egg_ticks)
+
+    def egg_ticks(self) -> int:
+        """Return a random number of ticks before a chicken lays an egg."""
+        return EGG_TICKS + self.random_between(0, EGG_TICKS - 1)
 
     def _standing_place(
         self, body: MobKind, x: float, y: float, z: float
@@ -251,3 +266,39 @@ class GameState:
         """Drop a stack with a small hop to a random side, as from a block or a mob."""
         velocity = ((self.random() - 0.5) * 0.2, 0.2, (self.random() - 0.5) * 0.2)
         self.drop_item(item, quantity, position, velocity, delay)
+
+    def count_use(self) -> None:
+        """Count a use of the item in hand."""
+        self.statistics.add("use_item", ITEMS[self.player.held_item].name)
+
+    def use_up(self, leaves: int = EMPTY) -> None:
+        """Take one item from the hand.
+
+        Args:
+            leaves: Id of the item that is left of it: put into the hand if that is empty now, else
+                into the inventory, and dropped if that is full.
+        """
+        player = self.player
+        player.inventory.take(player.selected)
+        if leaves == EMPTY:
+            return
+        if player.held_item == EMPTY:
+            player.inventory.set(player.selected, leaves, 1)
+        elif player.inventory.add(leaves, 1):
+            x, y, z = player.position.tolist()
+            self.scatter_item(leaves, 1, (x, y + 1.3, z), DROP_DELAY)
+
+    def wear_tool(self, uses: int) -> None:
+        """Wear the tool in hand, which breaks when its durability is used up."""
+        player = self.player
+        item = ITEMS.get(player.held_item)
+        if item is None or not item.durability:
+            return
+        slot = player.selected
+        stack = player.inventory[slot]
+        damage = stack.damage + uses
+        if damage < item.durability:
+            player.inventory.set(slot, stack.item, stack.quantity, damage)
+            return
+        player.inventory.take(slot)
+        self.statistics.add("break_item", item.name)

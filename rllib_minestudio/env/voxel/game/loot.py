@@ -2,9 +2,9 @@
 
 A block drops `Block.drop`, once for each piece that was put into it, or what its table in
 `data/block_loot.json` yields. Both halves of a bed, a door or a tall plant break together, and drop
-as a whole. A mob drops what the table in `data/mob_loot.json` yields that `MobKind.loot`
-names. That file has the tables of all mobs; a mob whose table asks for something that is not
-implemented here cannot be added.
+as a whole. A mob drops what a table in `data/mob_loot.json` yields, which `MobKind.loot` names, and
+for a sheep with wool its colour, too. That file has the tables of all mobs; a mob whose table asks
+for something that is not implemented here cannot be added.
 
 A table is a list of pools, which are rolled one after the other. A pool is a list of entries, of
 which the first that is met is the yield, or an object with conditions for the whole pool and one of
@@ -162,9 +162,12 @@ _OF_MOBS: Mapping[str, Any] = read_json(_MOB_LOOT)
 TABLES: dict[str, Table] = {name: read_table(_OF_BLOCKS, name, _BLOCK_LOOT) for name in _OF_BLOCKS}
 """Tables of the blocks that do not simply drop one `Block.drop`."""
 MOB_TABLES: dict[str, Table] = {
-    kind.loot: read_table(_OF_MOBS, kind.loot, _MOB_LOOT) for kind in MOB_KINDS
+    name: read_table(_OF_MOBS, name, _MOB_LOOT)
+    for kind in MOB_KINDS
+    for name in _OF_MOBS
+    if name.split("/")[0] == kind.loot
 }
-"""Tables of the mobs that exist here."""
+"""Tables of the mobs that exist here: `sheep/red` beside `sheep`, which a shorn one has."""
 
 
 # -------------------------------------------------------------------------------- rolling the pools
@@ -251,10 +254,10 @@ def _pieces(properties: Mapping[str, str]) -> int:
 
 
 def drop_mob_loot(
-    state: GameState, kind: int, place: tuple[float, float, float], case: Circumstances
+    state: GameState, table: str, place: tuple[float, float, float], case: Circumstances
 ) -> None:
-    """Drop what a mob of `MOB_KINDS[kind]` yields that has died with its feet at `place`."""
-    _scatter(state, MOB_TABLES[MOB_KINDS[kind].loot], case, place)
+    """Drop what a mob yields that has died with its feet at `place`, by one of `MOB_TABLES`."""
+    _scatter(state, MOB_TABLES[table], case, place)
 
 
 def _scatter(

@@ -144,7 +144,7 @@ def placed_blocks(kind: int, click: Click, block_at: BlockAt) -> Placed:
         tries = (first, *(direction for direction in looks if direction != first))
         if not _gives_way(block_at(*cell), kind, side, hit[1], clicked=False):
             return _NOTHING
-    ahead = _CLOCKWISE[math.floor(click.yaw / 90 + 0.5) & 3]
+    ahead = ahead_of(click.yaw)
     spot = _Spot(kind, cell, side, hit, click.yaw, ahead, looks, replaces, tries, block_at)
     rule = _RULES[FAMILY_OF[kind].placed]
     placed = rule(spot)
@@ -160,6 +160,16 @@ def beside(cell: Cell, direction: str) -> Cell:
     """Return the cell next to another."""
     step = _STEP[direction]
     return cell[0] + step[0], cell[1] + step[1], cell[2] + step[2]
+
+
+def ahead_of(yaw: float) -> str:
+    """Return the horizontal direction that is nearest to a yaw in degrees."""
+    return _CLOCKWISE[math.floor(yaw / 90 + 0.5) & 3]
+
+
+def direction_of(step: Cell) -> str:
+    """Return the direction of a step to a cell beside another."""
+    return _NAME[step]
 
 
 def opposite(direction: str) -> str:

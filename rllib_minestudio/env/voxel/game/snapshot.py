@@ -23,8 +23,10 @@ from pydantic import Field, ValidationError, create_model
 from rllib_minestudio.env.voxel import RULES
 from rllib_minestudio.env.voxel.data import DIFFICULTIES
 from rllib_minestudio.env.voxel.entities.goals import GOAL_CODE
+from rllib_minestudio.env.voxel.entities.herds import AWAY_CAPACITY, MOST_CHUNKS
 from rllib_minestudio.env.voxel.entities.particles import PARTICLE_CAPACITY, PARTICLE_DTYPE
 from rllib_minestudio.env.voxel.entities.records import (
+    COATS,
     FALLING_CAPACITY,
     FALLING_DTYPE,
     ITEM_CAPACITY,
@@ -36,7 +38,6 @@ from rllib_minestudio.env.voxel.entities.records import (
 )
 from rllib_minestudio.env.voxel.game.game import BLOCK_TICKS
 from rllib_minestudio.env.voxel.game.game_state import GAME_RULES, GameState
-from rllib_minestudio.env.voxel.game.herds import AWAY_CAPACITY, MOST_CHUNKS
 from rllib_minestudio.env.voxel.game.screen_handling import open_again, prepare_inventory
 from rllib_minestudio.env.voxel.game.statistics import STATISTICS
 from rllib_minestudio.env.voxel.items.inventory import HOTBAR_SLOTS, SLOTS, ItemStack
@@ -117,6 +118,7 @@ _BOUNDED: dict[str, Any] = {
     "block": _Block,
     "goal": _Goal,
     "fireproof": _Flag,
+    "coat": Annotated[int, Field(ge=0, le=COATS - 1)],
     **dict.fromkeys(("position", "seen", "goal_x", "goal_z"), _At),
     **dict.fromkeys(("velocity", "speed"), _Speed),
     **dict.fromkeys(("walked", "sprinted", "crept"), _Distance),
@@ -293,6 +295,9 @@ class GameDocument(Document):
     held_slot: Annotated[int, Field(ge=-1, le=HOTBAR_SLOTS - 1)]
     named_item: _ItemId
     name_ticks: Count
+    bed: _Place | None
+    sleep_ticks: Count
+    spawn_point: _Place | None
     random: Annotated[int, Field(ge=1, le=2**64 - 1)]
     random_of_particles: Annotated[int, Field(ge=1, le=2**64 - 1)]
 
@@ -379,7 +384,7 @@ def _facts(state: GameState) -> dict[str, Any]:
 
 _OF_GAME = (
     *("time", "game_time", "raining", "difficulty", "rules", "player_dead", "held_keys"),
-    *("dead_keys", "held_slot", "named_item", "name_ticks"),
+    *("dead_keys", "held_slot", "named_item", "name_ticks", "bed", "sleep_ticks", "spawn_point"),
 )
 _OF_PLAYER = (
     *("selected", "experience", "damage_bonus", "attack_haste", "mining_haste"),

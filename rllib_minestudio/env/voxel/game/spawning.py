@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rllib_minestudio.env.voxel.entities.mobs import THROW_DELAY
-from rllib_minestudio.env.voxel.game import screen_handling
+from rllib_minestudio.env.voxel.game import screen_handling, sleeping
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.items.inventory import SLOTS
 from rllib_minestudio.env.voxel.world import climate
@@ -83,7 +83,7 @@ def die(state: GameState) -> None:
 
 
 def kill_player(state: GameState) -> None:
-    """Kill the player by command: it is revived at once, at the same place.
+    """Kill the player by command: it is revived at once, beside its bed, or else where it is.
 
     As in Minecraft, the first hotbar slot is then selected, unless keepInventory is true.
     """
@@ -92,3 +92,8 @@ def kill_player(state: GameState) -> None:
         state.player.selected = 0
     state.player.revive()
     state.player_dead = False
+    if state.spawn_point is not None:
+        state.world.load_around(state.spawn_point[0], state.spawn_point[2])
+        place = sleeping.standing_place(state, state.spawn_point)
+        if place is not None:
+            teleport(state, *place)

@@ -11,25 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.data import read_csv
+from rllib_minestudio.env.voxel.entities.herds import first_herd
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.items.items import ITEMS
-from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.player.raycast import (
     BLOCK,
-    MOB,
-    NEVER,
-    NOTHING,
     TARGET_DTYPE,
-    cast_block,
-    cast_mob,
+    cast_grid,
 )
 from rllib_minestudio.env.voxel.render.camera import FORWARD, RIGHT, STEP_X, STEP_Y, UP, Camera
 from rllib_minestudio.env.voxel.render.sky import sun_angle
 from rllib_minestudio.env.voxel.world import light_field
 from rllib_minestudio.env.voxel.world.block_states import KIND_MASK, is_thin
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, BLOCKS
-from rllib_minestudio.env.voxel.world.box_field import HEIGHT, block_index
+from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, block_index
 from rllib_minestudio.env.voxel.world.climate import BIOMES, biome_at
+from rllib_minestudio.env.voxel.world.land import square
 
 if TYPE_CHECKING:
     from rllib_minestudio.env.voxel.world.world import World
@@ -184,6 +181,23 @@ class Survey:
         ]
         return min(found, key=lambda column: math.dist(column, (x, z)), default=None)
 
+    def nearest_herd(self, mobs: Collection[str], radius: int) -> tuple[int, int] | None:
+        """Return the middle (x, z) of the nearest chunk, not loaded, with a herd; None for none.
+
+        Args:
+            mobs: Kinds of animals.
+            radius: Chunks from the player's along each axis.
+        """
+        x, _, z = self._feet()
+        world = self._state.world
+        middles = [
+            (chunk[0] * CHUNK + CHUNK // 2, chunk[1] * CHUNK + CHUNK // 2)
+            for chunk in square((x // CHUNK, z // CHUNK), radius)
+            if not world.is_loaded(chunk[0] * CHUNK, chunk[1] * CHUNK)
+            and first_herd(chunk, world.seed) in mobs
+        ]
+        return min(middles, key=lambda column: math.dist(column, (x, z)), default=None)
+
     def _feet(self) -> Corner:
         x, y, z = (math.floor(v) for v in self._state.player.position.tolist())
         return x, y, z
@@ -224,31 +238,6 @@ class VisibleBlocks(NamedTuple):
     face: NDArray[np.int64]
 
 
-@kernel()
-def _cast_grid(
-    blocks: NDArray[np.uint16],
-    mobs: NDArray[np.void],
-    count: int,
-    eye: NDArray[np.float64],
-    directions: NDArray[np.float64],
-    reach: float,
-    targets: NDArray[np.void],
-    distances: NDArray[np.float64],
-) -> None:
-    """Cast a ray per row of `directions` [n, 3], writing `targets` [n] and `distances` [n]."""
-    origin = (eye[0], eye[1], eye[2])
-    for ray in range(len(directions)):
-        direction = (directions[ray, 0], directions[ray, 1], directions[ray, 2])
-        target = targets[ray]
-        block_distance = cast_block(blocks, origin, direction, reach, False, target)
-        target.kind = BLOCK if block_distance < NEVER else NOTHING
-        distances[ray] = min(block_distance, reach)
-        row, mob_distance = cast_mob(mobs, count, origin, direction, distances[ray])
-        if row >= 0:
-            target.kind = MOB
-            distances[ray] = mob_distance
-
-
 def _cast(
     state: GameState, eye: NDArray[np.float64], directions: NDArray[np.float64], reach: float
 ) -> tuple[NDArray[np.void], NDArray[np.float64]]:
@@ -256,7 +245,7 @@ def _cast(
     targets = np.zeros(len(directions), TARGET_DTYPE)
     distances = np.empty(len(directions))
     mobs = state.mobs
-    _cast_grid(
+    cast_grid(
         state.world.blocks, mobs.records, mobs.count, eye, directions, reach, targets, distances
     )
     return targets, distances

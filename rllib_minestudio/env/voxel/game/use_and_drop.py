@@ -23,11 +23,19 @@ from typing import NamedTuple
 import numpy as np
 
 from rllib_minestudio.env.voxel.entities.mobs import DROP_DELAY
-from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
-from rllib_minestudio.env.voxel.game import doors, screen_handling
+from rllib_minestudio.env.voxel.entities.records import body_height, half_width
+from rllib_minestudio.env.voxel.game import doors, husbandry, screen_handling, sleeping
 from rllib_minestudio.env.voxel.game.game_state import GameState
-from rllib_minestudio.env.voxel.game.placement import Cell, Click, placed_blocks
-from rllib_minestudio.env.voxel.items.items import EMPTY, FOOD, ITEMS, is_block_item
+from rllib_minestudio.env.voxel.game.placement import (
+    Cell,
+    Click,
+    ahead_of,
+    beside,
+    direction_of,
+    opposite,
+    placed_blocks,
+)
+from rllib_minestudio.env.voxel.items.items import EMPTY, FOOD, ITEM_ID, ITEMS, is_block_item
 from rllib_minestudio.env.voxel.player import combat
 from rllib_minestudio.env.voxel.player.player import (
     SNEAKING_HEIGHT,
@@ -38,8 +46,12 @@ from rllib_minestudio.env.voxel.player.player import (
 from rllib_minestudio.env.voxel.player.raycast import BLOCK, MOB
 from rllib_minestudio.env.voxel.screens.crafting import SCREEN_BLOCKS
 from rllib_minestudio.env.voxel.world.block_shapes import SHAPES, Box, default_shape
-from rllib_minestudio.env.voxel.world.block_states import is_replaceable
+from rllib_minestudio.env.voxel.world.block_states import is_replaceable, turned_to
+from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT
+
+_PUMPKIN, _CARVED_PUMPKIN = BLOCK_ID["pumpkin"], BLOCK_ID["carved_pumpkin"]
+_PUMPKIN_SEEDS, _SEEDS = ITEM_ID["pumpkin_seeds"], 4
 
 # ------------------------------------------------------------------------------ a row of the table
 
@@ -148,6 +160,11 @@ def _press(state: GameState, target: np.void) -> Outcome:
     return Outcome.USED
 
 
+def _lie_down(state: GameState, target: np.void) -> Outcome:
+    sleeping.lie_down(state, _place(target))
+    return Outcome.USED
+
+
 def place_block(state: GameState, target: np.void) -> Outcome:
     """Place the block in hand by the rules of `placement`, if there is room for all its parts."""
     if not target["face"].any():  # the eyes are inside the block
@@ -165,8 +182,34 @@ def place_block(state: GameState, target: np.void) -> Outcome:
     if not placed or not all(_is_free(state, *put) for put in placed.items()):
         return Outcome.FAILED
     state.world.set_blocks(placed)
-    use_up(state)
-    state.statistics.add("use_item", ITEMS[item].name)
+    state.count_use()
+    state.use_up()
+    return Outcome.USED
+
+
+def _on_mob(act: Callable[[GameState, np.void], bool]) -> Callable[[GameState, np.void], Outcome]:
+    """Turn what is done with a mob's record into a row's act, which passes if it is not done."""
+
+    def on_mob(state: GameState, target: np.void) -> Outcome:
+        done = act(state, state.mobs.records[target["mob"]])
+        return Outcome.USED if done else Outcome.PASSED
+
+    return on_mob
+
+
+def _carve(state: GameState, target: np.void) -> Outcome:
+    """Carve a face into the side of a pumpkin that is clicked, or that the player stands before."""
+    place = _place(target)
+    if state.world.kind_at(*place) != _PUMPKIN or state.player.sneaking:
+        return Outcome.PASSED
+    x, y, z = target["face"].tolist()
+    facing = direction_of((x, y, z)) if x or z else opposite(ahead_of(state.player.yaw))
+    state.world.set_block(*place, turned_to(_CARVED_PUMPKIN, facing=facing))
+    x, _, z = beside((0, 0, 0), facing)
+    at = (place[0] + 0.5 + 0.65 * x, place[1] + 0.1, place[2] + 0.5 + 0.65 * z)
+    state.scatter_item(_PUMPKIN_SEEDS, _SEEDS, at, DROP_DELAY)
+    state.count_use()
+    state.wear_tool(1)
     return Outcome.USED
 
 
@@ -177,6 +220,32 @@ def _eat(state: GameState, target: np.void) -> Outcome:
 
 USES = Uses(
     (
+        Use(
+            Stage.MOB,
+            ((husbandry.SHEEP, husbandry.SHEARS),),
+            _on_mob(husbandry.shear),
+            "Shears take a grown-up sheep's wool, one to three of its colour; it grows again when "
+            "the sheep eats grass.",
+        ),
+        Use(
+            Stage.MOB,
+            tuple((husbandry.SHEEP, item) for item in husbandry.DYE_ITEMS),
+            _on_mob(husbandry.dye),
+            "A dye gives a sheep's wool its colour.",
+        ),
+        Use(
+            Stage.MOB,
+            ((husbandry.COW, husbandry.BUCKET),),
+            _on_mob(husbandry.milk),
+            "A bucket is filled with a grown-up cow's milk.",
+        ),
+        Use(
+            Stage.MOB,
+            tuple(husbandry.fed_with()),
+            _on_mob(husbandry.feed_animal),
+            "Food that an animal likes makes two of a kind have young, and young ones grow: wheat "
+            "for cows and sheep, carrots, potatoes and beetroots for pigs, seeds for chickens.",
+        ),
         Use(
             Stage.BLOCK,
             SCREEN_BLOCKS,
@@ -198,13 +267,25 @@ USES = Uses(
             "and beside the block that it hangs on. There is no other redstone.",
         ),
         Use(
+            Stage.BLOCK,
+            sleeping.beds(),
+            _lie_down,
+            "A bed becomes the spawn point; at night, the player sleeps in it until morning.",
+        ),
+        Use(
             Stage.ON_BLOCK,
             tuple(filter(is_block_item, ITEMS)),
             place_block,
             "A block is placed against the face under the crosshair, if nobody is in the way and "
             "it has the support that it needs.",
         ),
-        Use(Stage.ITEM, FOOD, _eat, "Food is eaten while the key is held."),
+        Use(
+            Stage.ON_BLOCK,
+            (husbandry.SHEARS,),
+            _carve,
+            "Shears carve a face into a pumpkin, which leaves four seeds.",
+        ),
+        Use(Stage.ITEM, FOOD, _eat, "Food is eaten, and milk drunk, while the key is held."),
     )
 )
 """What the use key does."""
@@ -245,25 +326,6 @@ def drop_held_item(state: GameState) -> None:
 # ------------------------------------------------------------------------- what several rules need
 
 
-def use_up(state: GameState, leaves: int = EMPTY) -> None:
-    """Take one item from the hand.
-
-    Args:
-        state: The game.
-        leaves: Id of the item that is left of it: put into the hand if that is empty now, else into
-            the inventory, and dropped if that is full.
-    """
-    player = state.player
-    player.inventory.take(player.selected)
-    if leaves == EMPTY:
-        return
-    if player.held_item == EMPTY:
-        player.inventory.set(player.selected, leaves, 1)
-    elif player.inventory.add(leaves, 1):
-        x, y, z = player.position.tolist()
-        state.scatter_item(leaves, 1, (x, y + 1.3, z), DROP_DELAY)
-
-
 def is_vacant(state: GameState, cell: Cell, block: int) -> bool:
     """Whether a block can be put into `cell`: it is loaded, replaceable, and free of bodies."""
     return _is_free(state, cell, block) and is_replaceable(state.world.block_at(*cell))
@@ -278,10 +340,8 @@ def _is_free(state: GameState, cell: Cell, block: int) -> bool:
     bodies = [
         (player.position.tolist(), WIDTH, SNEAKING_HEIGHT if player.sneaking else STANDING_HEIGHT),
         *(
-            (position, MOB_KINDS[kind].width, MOB_KINDS[kind].height)
-            for kind, position in zip(
-                state.mobs.kind.tolist(), state.mobs.position.tolist(), strict=True
-            )
+            (mob["position"].tolist(), 2.0 * half_width(mob), body_height(mob))
+            for mob in state.mobs.records[: state.mobs.count]
         ),
     ]
     boxes = SHAPES[default_shape(block)].body

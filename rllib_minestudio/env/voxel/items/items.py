@@ -132,6 +132,7 @@ class Food(NamedTuple):
         ticks: Ticks for which the use key must be held to eat it.
         when_full: Whether it can be eaten with a full food level.
         leaves: Name of the item that it leaves behind; empty for none.
+        cures: Name of the status effect that it ends; "all" for every one, empty for none.
         effects: Status effects that it may give.
     """
 
@@ -140,6 +141,7 @@ class Food(NamedTuple):
     ticks: int
     when_full: bool = False
     leaves: str = ""
+    cures: str = ""
     effects: tuple[FoodEffect, ...] = ()
 
 
@@ -156,6 +158,7 @@ FOODS: dict[str, Food] = {
         ticks=int(row["ticks"]),
         when_full=row["when_full"] == "yes",
         leaves=row["leaves"],
+        cures=row["cures"],
         effects=tuple(_effect(text) for text in filter(None, row["effects"].split(";"))),
     )
     for row in read_csv("foods.csv")

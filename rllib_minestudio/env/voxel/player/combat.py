@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.data import TICKS_PER_SECOND
 from rllib_minestudio.env.voxel.entities.mobs import (
-    MOB_DIED,
     MOB_HURT,
     MOB_SWEPT,
     PLAYER_HURT,
     emit,
+    emit_death,
     hurt_mob,
     knock_back,
     shielded,
 )
-from rllib_minestudio.env.voxel.entities.records import HURT_TICKS, MOB_HALF, MOB_HEIGHT
+from rllib_minestudio.env.voxel.entities.records import HURT_TICKS, body_height, half_width
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.player.player import PER_ATTACK
 from rllib_minestudio.env.voxel.player.raycast import BLOCK, MOB, MOB_REACH
@@ -82,7 +82,7 @@ def _strike(
     emit(events, event_count, event, mob.kind, dealt, mob.position)
     if mob.health <= 0.0:
         mob.death_ticks = 1
-        emit(events, event_count, MOB_DIED, mob.kind, 1.0, mob.position)
+        emit_death(events, event_count, mob, True)
     return True
 
 
@@ -137,13 +137,13 @@ def _sweep(
     yaw = np.radians(player.yaw)
     for other in range(count):
         mob = mobs[other]
-        apart = MOB_HALF[struck.kind] + MOB_HALF[mob.kind] + 1.0
+        apart = half_width(struck) + half_width(mob) + 1.0
         above = mob.position[1] - struck.position[1]
         near = (
             other != row
             and abs(mob.position[0] - struck.position[0]) < apart
             and abs(mob.position[2] - struck.position[2]) < apart
-            and -MOB_HEIGHT[mob.kind] - 0.25 < above < MOB_HEIGHT[struck.kind] + 0.25
+            and -body_height(mob) - 0.25 < above < body_height(struck) + 0.25
         )
         dx = player.position[0] - mob.position[0]
         dy = player.position[1] - mob.position[1]

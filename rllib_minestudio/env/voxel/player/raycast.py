@@ -6,7 +6,7 @@ import numpy as np
 from numba import int64, uint32
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.voxel.entities.records import MOB_HALF, MOB_HEIGHT
+from rllib_minestudio.env.voxel.entities.records import body_height, half_width
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.player.player import SNEAKING_EYES, STANDING_EYES
 from rllib_minestudio.env.voxel.world.block_shapes import (
@@ -204,11 +204,11 @@ def cast_mob(
         x = mob.position[0] - origin[0]
         y = mob.position[1] - origin[1]
         z = mob.position[2] - origin[2]
-        half = MOB_HALF[mob.kind]
+        half = half_width(mob)
         if max(abs(x), abs(z)) > reach + half:
             continue
         near, far = _slab(x - half, x + half, direction[0], 0.0, reach)
-        near, far = _slab(y, y + MOB_HEIGHT[mob.kind], direction[1], near, far)
+        near, far = _slab(y, y + body_height(mob), direction[1], near, far)
         near, far = _slab(z - half, z + half, direction[2], near, far)
         if near <= far and (near < nearest or best < 0):
             nearest = near
@@ -272,3 +272,28 @@ def find_target_in_frame(
 ) -> None:
     """As `find_target`, from where the player was a tick ago, which is what a frame shows."""
     _find(blocks, player, 1.0, mobs, count, target)
+
+
+@kernel()
+def cast_grid(
+    blocks: NDArray[np.uint16],
+    mobs: NDArray[np.void],
+    count: int,
+    eye: NDArray[np.float64],
+    directions: NDArray[np.float64],
+    reach: float,
+    targets: NDArray[np.void],
+    distances: NDArray[np.float64],
+) -> None:
+    """Cast a ray per row of `directions` [n, 3], writing `targets` [n] and `distances` [n]."""
+    origin = (eye[0], eye[1], eye[2])
+    for ray in range(len(directions)):
+        direction = (directions[ray, 0], directions[ray, 1], directions[ray, 2])
+        target = targets[ray]
+        block_distance = cast_block(blocks, origin, direction, reach, False, target)
+        target.kind = BLOCK if block_distance < NEVER else NOTHING
+        distances[ray] = min(block_distance, reach)
+        row, mob_distance = cast_mob(mobs, count, origin, direction, distances[ray])
+        if row >= 0:
+            target.kind = MOB
+            distances[ray] = mob_distance

@@ -66,6 +66,8 @@ PARTS: dict[tuple[str, str], SheetBox] = {
     ("sheep", "face"): SheetBox("sheep/sheep", 0, 0, 6, 6, 8),
     ("sheep", "hood"): SheetBox("sheep/sheep_fur", 0, 0, 6, 6, 6),
     ("sheep", "leg"): SheetBox("sheep/sheep", 0, 16, 4, 12, 4),
+    ("sheep", "shorn body"): SheetBox("sheep/sheep", 28, 8, 8, 16, 6, True),
+    ("sheep", "bare leg"): SheetBox("sheep/sheep", 0, 16, 4, 12, 4),
     ("pig", "body"): SheetBox("pig/pig", 28, 8, 10, 16, 8, True),
     ("pig", "head"): SheetBox("pig/pig", 0, 0, 8, 8, 8),
     ("pig", "snout"): SheetBox("pig/pig", 16, 16, 4, 3, 1),
@@ -82,6 +84,15 @@ PARTS: dict[tuple[str, str], SheetBox] = {
 """Place of each part of `models.MOB_MODELS` on its sheet."""
 SHEEP_SLEEVE = SheetBox("sheep/sheep_fur", 0, 16, 4, 6, 4)
 """The wool on the upper half of a sheep's leg."""
+WOOLLY = frozenset((("sheep", "body"), ("sheep", "hood"), ("sheep", "leg")))
+"""Parts that have the colour of the coat."""
+_WOOL_COLOURS = (
+    *("f9fffe", "f9801d", "c74ebd", "3ab3da", "fed83d", "80c71f", "f38baa", "474f52", "9d9d97"),
+    *("169c9c", "8932b8", "3c44aa", "835432", "5e7c16", "b02e26", "1d1d21"),
+)
+"""Colours of dyes, in the order of `DYES`."""
+_WOOL_SHADE = 0.75
+"""Factor of all but white wool on its dye's colour (`SheepEntity.createSheepColor`)."""
 
 
 def sheet_pixels(part: SheetBox, face: int) -> tuple[Pixels, Pixels]:
@@ -128,7 +139,7 @@ def _rectangle(part: SheetBox, face: int) -> tuple[int, int, int, int]:
     return (sides | ours)[face]
 
 
-def mob_face(textures: Textures, mob: str, part: str, face: int) -> Picture:
+def mob_face(textures: Textures, mob: str, part: str, face: int, coat: int = 0) -> Picture:
     """Return one face of a body part, unshaded.
 
     Args:
@@ -136,6 +147,7 @@ def mob_face(textures: Textures, mob: str, part: str, face: int) -> Picture:
         mob: Name of the mob.
         part: Name of the part, see `models.MOB_MODELS`.
         face: One of the faces of `texels`.
+        coat: Colour of a sheep's wool, an index in `DYES`.
 
     Returns:
         A picture (16, 16, 3); plain grey for a part without a sheet.
@@ -143,10 +155,20 @@ def mob_face(textures: Textures, mob: str, part: str, face: int) -> Picture:
     if (mob, part) not in PARTS:
         return np.full((TEXTURE_SIZE, TEXTURE_SIZE, 3), 150.0)
     picture = _from_sheet(textures, PARTS[mob, part], face)
-    if (mob, part) == ("sheep", "leg") and face not in (FACE_TOP, FACE_BOTTOM):
-        half = TEXTURE_SIZE // 2
-        picture[:half] = _from_sheet(textures, SHEEP_SLEEVE, face)[::2]
+    if (mob, part) == ("sheep", "leg"):
+        if face not in (FACE_TOP, FACE_BOTTOM):
+            half = TEXTURE_SIZE // 2
+            picture[:half] = _from_sheet(textures, SHEEP_SLEEVE, face)[::2] * _wool(coat)
+    elif (mob, part) in WOOLLY:
+        picture *= _wool(coat)
     return picture
+
+
+def _wool(coat: int) -> Picture:
+    """The factors of a coat on the red, green and blue of white wool, float64 [3]."""
+    if coat == 0:
+        return np.ones(3)
+    return np.array(list(bytes.fromhex(_WOOL_COLOURS[coat]))) / 255.0 * _WOOL_SHADE
 
 
 def _from_sheet(textures: Textures, part: SheetBox, face: int) -> Picture:

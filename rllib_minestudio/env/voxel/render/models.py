@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numba import int64
 from numpy.typing import NDArray
 
+from rllib_minestudio.env.voxel.entities.goals import GRAZE
+from rllib_minestudio.env.voxel.entities.records import COATS, SHORN
 from rllib_minestudio.env.voxel.render.block_atlas import BlockAtlas
 from rllib_minestudio.env.voxel.render.camera import (
     FORWARD,
@@ -25,7 +27,7 @@ from rllib_minestudio.env.voxel.render.camera import (
     Ints,
     render_kernel,
 )
-from rllib_minestudio.env.voxel.render.mob_textures import mob_face
+from rllib_minestudio.env.voxel.render.mob_textures import WOOLLY, mob_face
 from rllib_minestudio.env.voxel.render.texels import (
     FACE_NORTH,
     FACE_SHADE,
@@ -65,13 +67,15 @@ class Box:
     hangs: float = 0
 
 
-def _legs(apart: float, front: float, back: float, height: float, width: float = 4) -> list[Box]:
+def _legs(
+    apart: float, front: float, back: float, height: float, width: float = 4, part: str = "leg"
+) -> list[Box]:
     legs = []
     for side in (-1, 1):
         for middle in (front, back):
             x, half = side * apart, width / 2
             low, high = (x - half, 0, middle - half), (x + half, height, middle + half)
-            legs.append(Box("leg", low, high, swing=side if middle == front else -side))
+            legs.append(Box(part, low, high, swing=side if middle == front else -side))
     return legs
 
 
@@ -119,6 +123,24 @@ MOB_MODELS: dict[str, list[Box]] = {
         *_bird_legs(apart=1.5, middle=0.5, height=5),
     ],
 }
+SHORN_SHEEP = [
+    Box("shorn body", (-4, 12, -8), (4, 18, 8)),
+    Box("face", (-3, 15.5, 8.5), (3, 21.5, 15)),
+    *_legs(apart=3, front=5, back=-6, height=12, part="bare leg"),
+]
+_HEADS = frozenset(
+    ("head", "muzzle", "horn", "face", "hood", "snout", "beak", "wattle"),
+)
+_HEAD_DOWN: dict[str, tuple[float, float]] = {
+    "cow": (-10, -4),
+    "sheep": (-8, -4),
+    "pig": (-4, -4),
+    "chicken": (-5, -2),
+}
+"""How far the head of a young animal lies below and behind that of a grown-up, in pixels: it is as
+large, on a body of half the size (`AgeableListModel`)."""
+_GRAZING_DOWN = 9
+"""Pixels by which a grazing sheep lowers its head."""
 # Stands in for a mob that has no model yet.
 UNKNOWN_MOB = [Box("body", (-5, 0, -5), (5, 16, 5))]
 # A dropped block is a quarter of a block in size; other items, being flat, a little more.
@@ -136,7 +158,7 @@ class Models:
         textures: int32 (boxes, 6), where each face's texture starts in `atlas`.
         first_box: int32 (models + 1); model m has the boxes `first_box[m]:first_box[m + 1]`.
         atlas: uint32, flat.
-        mob: int32, the model of each kind of mob.
+        mob: int32 (kinds, `MOB_LOOKS`), the model of each kind of mob by its look, see `look_of`.
         item: int32, the model of the dropped item, by item id.
         block: int32, the model of the falling block, by block.
     """
@@ -178,6 +200,72 @@ class _Builder:
         return len(self.first_box) - 2
 
 
+MOB_LOOKS = 4 * COATS
+"""How many looks a kind of mob may have: coats, young or grown up, grazing or not."""
+
+
+@render_kernel
+def look_of(mob: np.void) -> int:
+    """Which look a mob has: its coat, and whether it is young, or grazes."""
+    young, grazes = int64(mob.age < 0), int64(mob.goal == GRAZE)
+    return int64(mob.coat) + COATS * young + 2 * COATS * grazes
+
+
+def _boxes_of(name: str, coat: int, is_young: bool, grazes: bool) -> list[Box]:
+    """The boxes of a mob in one of its looks."""
+    boxes = MOB_MODELS.get(name, UNKNOWN_MOB)
+    if name == "sheep" and coat >= SHORN:
+        boxes = SHORN_SHEEP
+    if grazes:
+        boxes = [_moved(box, -_GRAZING_DOWN, 0) if box.part in _HEADS else box for box in boxes]
+    if is_young:
+        down, back = _HEAD_DOWN.get(name, (0, 0))
+        boxes = [_moved(box, down, back) if box.part in _HEADS else _halved(box) for box in boxes]
+    return boxes
+
+
+def _moved(box: Box, up: float, ahead: float) -> Box:
+    (x0, y0, z0), (x1, y1, z1) = box.low, box.high
+    return replace(box, low=(x0, y0 + up, z0 + ahead), high=(x1, y1 + up, z1 + ahead))
+
+
+def _halved(box: Box) -> Box:
+    (x0, y0, z0), (x1, y1, z1) = box.low, box.high
+    low, high = (x0 / 2, y0 / 2, z0 / 2), (x1 / 2, y1 / 2, z1 / 2)
+    return replace(box, low=low, high=high, hangs=box.hangs / 2)
+
+
+def _add_mobs(builder: _Builder, mobs: Sequence[str], textures: Textures) -> NDArray[np.int32]:
+    """Add the models of mobs in all their looks; return `Models.mob`.
+
+    Looks that are the same share a model, and faces that are the same a texture.
+    """
+    found = np.zeros((len(mobs), MOB_LOOKS), np.int32)
+    pages: dict[tuple[str, str, int], list[int]] = {}
+    for kind, name in enumerate(mobs):
+        is_sheep = name == "sheep"
+        for look in range(MOB_LOOKS):
+            coat, is_young, grazes = look % COATS, bool(look // COATS % 2), look >= 2 * COATS
+            if (coat or grazes) and not is_sheep:
+                found[kind, look] = found[kind, look % (2 * COATS) - coat]
+                continue
+            for box in _boxes_of(name, coat, is_young, grazes):
+                worn = coat % SHORN if is_sheep and (name, box.part) in WOOLLY else 0
+                key = name, box.part, worn
+                if key not in pages:
+                    pages[key] = [
+                        builder.add_page(
+                            texture(
+                                mob_face(textures, name, box.part, face, worn), _mob_shade(face)
+                            )
+                        )
+                        for face in range(FACES)
+                    ]
+                builder.add_box(box, pages[key])
+            found[kind, look] = builder.end_model()
+    return found
+
+
 def _mob_shade(face: int) -> float:
     # Minecraft lights entities more softly than blocks.
     return 0.45 + 0.55 * FACE_SHADE[face]
@@ -202,17 +290,7 @@ def build_models(
         falling: Blocks that fall, in each of their states.
     """
     builder = _Builder(block_atlas)
-    mob = np.zeros(len(mobs), np.int32)
-    for kind, name in enumerate(mobs):
-        for box in MOB_MODELS.get(name, UNKNOWN_MOB):
-            faces = [
-                builder.add_page(
-                    texture(mob_face(textures, name, box.part, face), _mob_shade(face))
-                )
-                for face in range(FACES)
-            ]
-            builder.add_box(box, faces)
-        mob[kind] = builder.end_model()
+    mob = _add_mobs(builder, mobs, textures)
     item = np.zeros(max(items, default=0) + 1, np.int32)
     hidden = builder.add_page(np.full(TEXTURE_WORDS, TRANSPARENT, np.uint32))
     for identity, name in items.items():
@@ -298,7 +376,7 @@ def _light_near(light: Bytes, x: float, y: float, z: float) -> int:
 def place_mobs(
     mobs: NDArray[np.void],
     count: int,
-    model_of: Ints,
+    model_of: NDArray[np.int32],
     light: Bytes,
     camera: Floats,
     eye: NDArray[np.float64],
@@ -313,7 +391,7 @@ def place_mobs(
     Args:
         mobs: Records of `entities.records.MOB_DTYPE`.
         count: Number of records in use.
-        model_of: int32, the model of each kind of mob.
+        model_of: int32 (kinds, MOB_LOOKS), the model of each kind of mob by its look.
         light: uint8 (2**23,), see `light_field`.
         camera: float32 (CAMERA_SIZE,).
         eye: float64 (3,), world position of the eye.
@@ -344,7 +422,7 @@ def place_mobs(
         row[ROLL_SIN], row[ROLL_COS] = math.sin(fallen), math.cos(fallen)
         row[LIGHT_BYTE] = _light_near(light, position[0], position[1], position[2])
         row[RED] = HURT_RED if mob.hurt_ticks > 0 or mob.death_ticks > 0 else 0.0
-        models[found] = model_of[mob.kind]
+        models[found] = model_of[mob.kind, look_of(mob)]
         found += 1
     return found
 

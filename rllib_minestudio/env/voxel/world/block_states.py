@@ -332,7 +332,7 @@ def is_replaceable(block: int) -> bool:
 ACTS_WHEN_USED = np.array(
     [
         block.name in SCREENS
-        or family.name == "lever"
+        or family.name in ("lever", "bed")
         or (family.name in ("door", "trapdoor", "fence gate") and not block.name.startswith("iron"))
         for block, family in zip(BLOCKS, FAMILY_OF, strict=True)
     ]

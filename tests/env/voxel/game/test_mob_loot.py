@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.env.voxel.data import read_json
-from rllib_minestudio.env.voxel.entities.records import MOB_KIND_ID, MOB_KINDS
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.game.loot import (
     Circumstances,
@@ -60,16 +59,18 @@ def assert_shares(counts, wanted, tries=TRIES):
 
 
 @pytest.mark.parametrize(
-    ("mob", "drops"),
+    ("table", "drops"),
     [
         ("cow", {"beef": (1, 3), "leather": (0, 2)}),
-        ("sheep", {"white_wool": (1, 1), "mutton": (1, 2)}),
+        ("sheep/white", {"white_wool": (1, 1), "mutton": (1, 2)}),
+        ("sheep/pink", {"pink_wool": (1, 1), "mutton": (1, 2)}),
+        ("sheep", {"mutton": (1, 2)}),
         ("pig", {"porkchop": (1, 3)}),
         ("chicken", {"feather": (0, 2), "chicken": (1, 1)}),
     ],
 )
-def test_the_mobs_that_exist_drop_what_minecrafts_do(game, mob, drops):
-    found = rolled(game, MOB_KINDS[MOB_KIND_ID[mob]].loot)
+def test_the_mobs_that_exist_drop_what_minecrafts_do(game, table, drops):
+    found = rolled(game, table)
     assert set(found) == set(drops)
     for item, (low, high) in drops.items():
         assert_shares(found[item], {n: 1 / (high - low + 1) for n in range(low, high + 1)})
@@ -136,9 +137,9 @@ def test_a_mob_with_an_unknown_condition_cannot_be_added():
 
 
 def test_loot_lies_where_the_mob_died(game):
-    for mob, drops in (("cow", {"beef", "leather"}), ("sheep", {"white_wool", "mutton"})):
+    for table, drops in (("cow", {"beef", "leather"}), ("sheep/white", {"white_wool", "mutton"})):
         game.items.clear()
-        drop_mob_loot(game, MOB_KIND_ID[mob], (8.5, 70.0, 8.5), Circumstances())
+        drop_mob_loot(game, table, (8.5, 70.0, 8.5), Circumstances())
         assert game.items.count and (game.items.position == (8.5, 70.0, 8.5)).all()
         assert {ITEMS[item].name for item in game.items.item.tolist()} <= drops
 

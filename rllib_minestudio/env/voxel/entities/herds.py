@@ -23,11 +23,14 @@ from numba import int64, uint64
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.data import read_csv
+from rllib_minestudio.env.voxel.entities.mobs import EGG_TICKS
 from rllib_minestudio.env.voxel.entities.records import (
     MOB_CAPACITY,
     MOB_KIND_ID,
     MOB_KINDS,
+    YOUNG_AGE,
     Mobs,
+    coat_of,
 )
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.world import physics
@@ -46,6 +49,8 @@ MOST_CHUNKS = 16384
 
 _IS_LEAVES = np.array([block.material == "leaves" for block in BLOCKS])
 _SALT = 31
+_YOUNG_CHANCE = 0.05
+"""Of each member of a herd but the first."""
 _TRIES = 4
 """Places that are tried for each member of a herd."""
 _SCATTER = 5
@@ -145,9 +150,9 @@ class Herds:
         """Let the herds of a chunk appear; members without room wait with those far away."""
         herds = list(herds_of(world, chunk))
         for herd in herds:
-            for place, yaw in herd.members:
+            for member in herd.members:
                 crowd = mobs if mobs.count < MOB_CAPACITY else self.away
-                crowd.add(MOB_KIND_ID[herd.mob], place, yaw)
+                crowd.add(MOB_KIND_ID[herd.mob], *member)
         if herds:
             self.done[chunk] = None
             if len(self.done) > MOST_CHUNKS:
@@ -177,8 +182,16 @@ def _are_near(records: NDArray[np.void], centre: Chunk) -> NDArray[np.bool_]:
 
 Generator = NDArray[np.uint64]
 """State of a generator of random numbers, uint64 [1]; see `physics.random`."""
-Member = tuple[tuple[float, float, float], float]
-"""Place (x, y, z) of an animal's feet, and its yaw in radians."""
+
+
+class Member(NamedTuple):
+    """An animal of a herd: as `Mobs.add` takes it."""
+
+    position: tuple[float, float, float]
+    yaw: float
+    coat: int
+    age: int
+    egg_ticks: int
 
 
 class Herd(NamedTuple):
@@ -214,6 +227,18 @@ def herds_of(world: World, chunk: Chunk) -> Iterator[Herd]:
         dice = physics.random(rng)
 
 
+def first_herd(chunk: Chunk, seed: int) -> str:
+    """Return of what kind a chunk's first herd will be, loaded or not; empty for no herd."""
+    rng = np.zeros(1, np.uint64)
+    dice = _begin(chunk[0], chunk[1], seed, rng)
+    if dice >= _LARGEST_CHANCE:
+        return ""
+    middle = (chunk[0] * CHUNK + CHUNK // 2, chunk[1] * CHUNK + CHUNK // 2)
+    biome = BIOMES[biome_at(*middle, seed)]
+    groups = GROUPS[biome]
+    return _drawn(groups, rng).mob if groups and dice < CHANCES[biome] else ""
+
+
 @kernel()
 def _begin(chunk_x: int, chunk_z: int, seed: int, rng: Generator) -> float:
     """Begin a chunk's own stream of random numbers, and return the first of them."""
@@ -243,7 +268,18 @@ def _scattered(world: World, chunk: Chunk, mob: str, size: int, rng: Generator) 
     found = np.zeros((size, 4))
     x0, z0, half = chunk[0] * CHUNK, chunk[1] * CHUNK, kind.width / 2
     count = _scatter(world.blocks, world.top, x0, z0, half, kind.height, rng, found)
-    return [((x, y, z), yaw) for x, y, z, yaw in found[:count].tolist()]
+    return [
+        Member((x, y, z), yaw, *_born(mob, is_first=number == 0, rng=rng))
+        for number, (x, y, z, yaw) in enumerate(found[:count].tolist())
+    ]
+
+
+def _born(mob: str, is_first: bool, rng: Generator) -> tuple[int, int, int]:
+    """Draw the coat, the age and the time of the first egg of a member."""
+    coat = coat_of(physics.random(rng), physics.random(rng)) if mob == "sheep" else 0
+    is_young = not is_first and physics.random(rng) < _YOUNG_CHANCE
+    egg_ticks = EGG_TICKS + _below(EGG_TICKS, rng) if mob == "chicken" else 0
+    return coat, YOUNG_AGE if is_young else 0, egg_ticks
 
 
 @kernel()

@@ -1,12 +1,20 @@
 """Herds that come with the land: how many, of what, once, and where their animals go and return."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
 from rllib_minestudio.env.voxel.engine import VoxelEngine
-from rllib_minestudio.env.voxel.entities.records import MOB_CAPACITY, MOB_KIND_ID, MOB_KINDS
-from rllib_minestudio.env.voxel.game import herds as herds_module
-from rllib_minestudio.env.voxel.game.herds import CHANCES, GROUPS, Mobs, herds_of
+from rllib_minestudio.env.voxel.entities import herds as herds_module
+from rllib_minestudio.env.voxel.entities.herds import CHANCES, GROUPS, Mobs, herds_of
+from rllib_minestudio.env.voxel.entities.records import (
+    DYES,
+    MOB_CAPACITY,
+    MOB_KIND_ID,
+    MOB_KINDS,
+    YOUNG_AGE,
+)
 from rllib_minestudio.env.voxel.world import climate
 from rllib_minestudio.env.voxel.world.blocks import GRASS_BLOCK
 from rllib_minestudio.env.voxel.world.box_field import CHUNK
@@ -106,13 +114,30 @@ def test_herds_of_4000_chunks(biome):
     print("", *check_herds(biome, 4000), sep="\n")
 
 
+def test_one_in_twenty_members_is_young_and_sheep_have_minecrafts_colours():
+    herds, _ = all_herds("plains", 4000)
+    young, coats = [], Counter()
+    for herd in herds:
+        for number, member in enumerate(herd.members):
+            assert member.age in (0, YOUNG_AGE) and (number or not member.age)
+            young += [member.age < 0] if number else []
+            if herd.mob == "sheep":
+                coats[DYES[member.coat]] += 1
+    for found, share, of in (
+        (sum(young), 0.05, len(young)),
+        (coats["white"], 0.82, coats.total()),
+        (coats["brown"], 0.03, coats.total()),
+    ):
+        check("members", found / of, share, np.sqrt(share * (1 - share) / of))
+
+
 def test_members_stand_on_grass_with_room_within_their_chunk():
     seen = 0
     for biome in ("forest", "savanna", "mountains"):
         world = loaded(5, biome=biome)
         for chunk in chunks_of(world, biome):
             for herd in herds_of(world, chunk):
-                for (x, y, z), _ in herd.members:
+                for (x, y, z), *_ in herd.members:
                     seen += 1
                     column = int(x // 1), int(z // 1)
                     assert (column[0] // CHUNK, column[1] // CHUNK) == chunk

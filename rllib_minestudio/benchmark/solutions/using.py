@@ -1,0 +1,206 @@
+"""Solutions that put something down, or use what is in the hand on a block or an animal."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from rllib_minestudio.benchmark.solutions.family import (
+    ANY_ITEMS,
+    SOME_PREY,
+    Family,
+    OmniscientBody,
+    check_item,
+)
+from rllib_minestudio.benchmark.solutions.gathering import run_by_path, run_to
+from rllib_minestudio.env.agents.hunter import BODIES, EYE_HEIGHT
+from rllib_minestudio.env.agents.toolmaker.body import Skill, hold_one_of
+from rllib_minestudio.env.agents.toolmaker.gathering import (
+    Stations,
+    can_mine_from,
+    collect,
+    place,
+)
+from rllib_minestudio.env.agents.toolmaker.sight import Cell, Point, middle
+from rllib_minestudio.env.agents.toolmaker.walking import walk
+from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
+from rllib_minestudio.foundation.options import option, unknown_name
+
+_SIGHT, _FAR = 128.0, 12.0
+"""Distance within which animals are known, and beyond which the player runs straight, in blocks."""
+_HERDS = 16
+"""Chunks along each axis within which herds are looked for."""
+_REACH = 2.4
+"""Distance from the eyes from which an animal can be used, in blocks."""
+_AIMED = 4.0
+"""Degrees off an animal's middle at which the crosshair is on it."""
+_CHASE_TICKS, _TRIES = 200, 12
+
+
+def check_block(name: str, value: Any) -> list[str]:
+    """Return the problems of the name of a block."""
+    return [] if value in BLOCK_ID else [unknown_name("block", value, BLOCK_ID, name)]
+
+
+def take_in_hand(player: OmniscientBody, item: str) -> Skill:
+    """Take an item into the hand, from anywhere in the inventory."""
+    if not (yield from Stations(player).have_in_hotbar((item,))):
+        return False
+    return (yield from hold_one_of(player, (item,)))
+
+
+def used(player: OmniscientBody, item: str) -> int:
+    """Return how often an item has been used, by the game's count."""
+    return int(player.info["use_item"].get(item, 0))
+
+
+def _cell(point: Point) -> Cell:
+    return math.floor(point[0]), math.floor(point[1]), math.floor(point[2])
+
+
+@dataclass(frozen=True)
+class PutDown(Family):
+    """Puts a block down nearby."""
+
+    item: str = option(None, "Which block.", check=check_item)
+
+    def play(self, player: OmniscientBody) -> Skill:
+        """Find room for it and place it."""
+        if not (yield from Stations(player).have_in_hotbar((self.item,))):
+            return False
+        return (yield from place(player, self.item))
+
+
+@dataclass(frozen=True)
+class UseOnBlock(Family):
+    """Goes to the nearest block of a kind, and uses an item on it."""
+
+    item: str = option(None, "What is used.", check=check_item)
+    block: str = option(None, "On what.", check=check_block)
+    count: int = option(1, "How many such blocks.", least=1)
+
+    def play(self, player: OmniscientBody) -> Skill:
+        """Use it on one block after the other."""
+        for _ in range(self.count):
+            if not (yield from self._use_once(player)):
+                return False
+        return True
+
+    def _use_once(self, player: OmniscientBody) -> Skill:
+        found = player.memory.find((self.block,))
+        if not found or not (yield from take_in_hand(player, self.item)):
+            return False
+        cell = min(found, key=lambda cell: math.dist(player.eye, middle(cell)))
+        if not player.sees(cell):
+            yield from walk(player, cell, can_mine_from(player, cell))
+        before = used(player, self.item)
+        yield from player.look_at(player.visible_point(cell))
+        for _ in range(_TRIES):
+            yield {"use": 1}
+            yield {}
+            if used(player, self.item) > before:
+                return True
+        return False
+
+
+@dataclass(frozen=True)
+class Sleep(Family):
+    """Sleeps in a bed nearby, or in one that the player has."""
+
+    def play(self, player: OmniscientBody) -> Skill:
+        """Try the beds there are, then put one's own down."""
+        beds = [name for name in BLOCK_ID if name.endswith("_bed")]
+        if (yield from self._try(player, player.memory.find(beds))):
+            return True
+        own = next((name for name in beds if player.counts()[name]), None)
+        if own is None or not (yield from PutDown(own).play(player)):
+            return False
+        return (yield from self._try(player, player.memory.find((own,))))
+
+    @staticmethod
+    def _try(player: OmniscientBody, halves: list[Cell]) -> Skill:
+        """Use beds, the nearest first, until the player sleeps."""
+        before = player.info["custom"].get("sleep_in_bed", 0)
+        for cell in sorted(halves, key=lambda cell: math.dist(player.eye, middle(cell))):
+            if not player.sees(cell):
+                yield from walk(player, cell, can_mine_from(player, cell))
+            yield from player.look_at(player.visible_point(cell))
+            yield {"use": 1}
+            yield {}
+            if player.info["custom"].get("sleep_in_bed", 0) > before:
+                return True
+        return False
+
+
+@dataclass(frozen=True)
+class UseOnAnimal(Family):
+    """Runs up to animals, uses an item on them, and collects what comes of it."""
+
+    item: str = option(None, "What is used.", check=check_item)
+    animal: tuple[str, ...] = option(None, "Kinds of animals.", check=SOME_PREY)
+    count: int = option(1, "How often.", least=1)
+    collect: tuple[str, ...] = option((), "Items to pick up then.", check=ANY_ITEMS)
+
+    def play(self, player: OmniscientBody) -> Skill:
+        """Use the item on the nearest animal until it has had an effect often enough."""
+        if not (yield from take_in_hand(player, self.item)):
+            return False
+        enough = used(player, self.item) + self.count
+        for _ in range(_TRIES):
+            yield from self._use_on_nearest(player)
+            if used(player, self.item) >= enough:
+                yield from player.wait(2)
+                if any(drop.name in self.collect for drop in player.drops):
+                    yield from collect(player, self.collect, player.cell)
+                return not self.collect or bool(player.count_of(self.collect))
+        return False
+
+    def _use_on_nearest(self, player: OmniscientBody) -> Skill:
+        """Chase the nearest animal until the item has been used on it, or it cannot be reached."""
+        before = used(player, self.item)
+        for tick in range(_CHASE_TICKS):
+            goal = self._nearest(player)
+            if goal is None:
+                return (yield from self._look_elsewhere(player))
+            if player.distance_to(_cell(goal)) > _FAR:
+                yield from run_to(player, (goal[0], goal[2]), leaps=True)
+                continue
+            pitch, yaw = player.error_to(goal)
+            if math.dist(player.eye, goal) < _REACH and math.hypot(pitch, yaw) < _AIMED:
+                yield {"camera": (pitch, yaw), "use": tick % 2}
+                if used(player, self.item) > before:
+                    return True
+                continue
+            if math.dist(player.eye, goal) >= _REACH and tick % 40 == 20:
+                yield from self._walk_to(player, goal)
+            yield {
+                "camera": (pitch, yaw),
+                "forward": int(math.dist(player.eye, goal) >= _REACH - 0.4 and abs(yaw) < 30.0),
+            }
+        return False
+
+    def _look_elsewhere(self, player: OmniscientBody) -> Skill:
+        """Run to the nearest herd on land that is not loaded yet."""
+        goal = player.survey.nearest_herd(self.animal, _HERDS)
+        return goal is not None and (yield from run_to(player, goal, leaps=True))
+
+    @staticmethod
+    def _walk_to(player: OmniscientBody, goal: Point) -> Skill:
+        """Go round obstacles to a place with a free line to an animal."""
+
+        def reached(cell: Cell) -> bool:
+            eye = cell[0] + 0.5, cell[1] + EYE_HEIGHT, cell[2] + 0.5
+            near = math.dist(eye, goal) < _REACH
+            return near and not player.memory.obstacles(eye, goal)
+
+        return (yield from run_by_path(player, _cell(goal), reached))
+
+    def _nearest(self, player: OmniscientBody) -> Point | None:
+        """Return the middle of the nearest animal, or None."""
+        middles = [
+            (mob["x"], mob["y"] + BODIES[mob["name"]].height / 2, mob["z"])
+            for mob in player.engine.mobs_near(_SIGHT)
+            if mob["name"] in self.animal
+        ]
+        return min(middles, key=lambda middle: math.dist(player.eye, middle), default=None)
