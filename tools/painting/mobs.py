@@ -128,6 +128,15 @@ def _sheep_leg(rng: np.random.RandomState, face: int) -> Picture:
     return noise(rng, SHEEP_SKIN, 6)
 
 
+def _shorn_body(rng: np.random.RandomState, face: int) -> Picture:
+    """Skin with what the shears have left of the wool."""
+    picture = noise(rng, SHEEP_SKIN, 6)
+    picture[rng.rand(16, 16) < 0.12] += 18
+    if face in SIDES:
+        picture[14:] -= 16
+    return picture
+
+
 def _pig_skin(rng: np.random.RandomState, face: int) -> Picture:
     picture = noise(rng, PIG_PINK, 7)
     if face == FACE_BOTTOM:
@@ -194,6 +203,7 @@ PAINTERS: dict[tuple[str, str], PartPainter] = {
     ("sheep", "face"): _sheep_face,
     ("sheep", "hood"): _sheep_hood,
     ("sheep", "leg"): _sheep_leg,
+    ("sheep", "shorn body"): _shorn_body,
     ("sheep", "sleeve"): _wool,
     ("pig", "body"): _pig_skin,
     ("pig", "head"): _pig_head,

@@ -67,7 +67,6 @@ PARTS: dict[tuple[str, str], SheetBox] = {
     ("sheep", "hood"): SheetBox("sheep/sheep_fur", 0, 0, 6, 6, 6),
     ("sheep", "leg"): SheetBox("sheep/sheep", 0, 16, 4, 12, 4),
     ("sheep", "shorn body"): SheetBox("sheep/sheep", 28, 8, 8, 16, 6, True),
-    ("sheep", "bare leg"): SheetBox("sheep/sheep", 0, 16, 4, 12, 4),
     ("pig", "body"): SheetBox("pig/pig", 28, 8, 10, 16, 8, True),
     ("pig", "head"): SheetBox("pig/pig", 0, 0, 8, 8, 8),
     ("pig", "snout"): SheetBox("pig/pig", 16, 16, 4, 3, 1),
@@ -84,6 +83,8 @@ PARTS: dict[tuple[str, str], SheetBox] = {
 """Place of each part of `models.MOB_MODELS` on its sheet."""
 SHEEP_SLEEVE = SheetBox("sheep/sheep_fur", 0, 16, 4, 6, 4)
 """The wool on the upper half of a sheep's leg."""
+BARE_LEG = ("sheep", "bare leg")
+"""A sheep's leg without it."""
 WOOLLY = frozenset((("sheep", "body"), ("sheep", "hood"), ("sheep", "leg")))
 """Parts that have the colour of the coat."""
 _WOOL_COLOURS = (
@@ -152,11 +153,13 @@ def mob_face(textures: Textures, mob: str, part: str, face: int, coat: int = 0) 
     Returns:
         A picture (16, 16, 3); plain grey for a part without a sheet.
     """
+    is_bare = (mob, part) == BARE_LEG
+    part = "leg" if is_bare else part
     if (mob, part) not in PARTS:
         return np.full((TEXTURE_SIZE, TEXTURE_SIZE, 3), 150.0)
     picture = _from_sheet(textures, PARTS[mob, part], face)
     if (mob, part) == ("sheep", "leg"):
-        if face not in (FACE_TOP, FACE_BOTTOM):
+        if not is_bare and face not in (FACE_TOP, FACE_BOTTOM):
             half = TEXTURE_SIZE // 2
             picture[:half] = _from_sheet(textures, SHEEP_SLEEVE, face)[::2] * _wool(coat)
     elif (mob, part) in WOOLLY:
