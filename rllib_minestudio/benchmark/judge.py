@@ -25,6 +25,7 @@ from rllib_minestudio.evaluation.filters.conditions import (
     BLOCK,
     CHEST,
     INSIDE,
+    MOBS,
     NEAR,
     PLACED,
     STRUCTURE,
@@ -197,6 +198,8 @@ Observer = Callable[[], float]
 
 CHEST_REACH = 16
 """Largest distance of a counted chest from the starting point along each axis, in blocks."""
+MOB_REACH = 24
+"""The same for a mob."""
 
 
 def make_observer(fact: WorldFact, survey: Survey, start: Corner) -> Observer:
@@ -212,6 +215,10 @@ def make_observer(fact: WorldFact, survey: Survey, start: Corner) -> Observer:
         return lambda: float(any(fits[block] for block in survey.body_blocks()))
     if fact.kind == CHEST:
         return lambda: _in_chests(survey, start, fact.pattern)
+    if fact.kind == MOBS:
+        return lambda: float(
+            sum(matches(name, fact.pattern) for name in survey.mobs_near(start, MOB_REACH))
+        )
     return _IN_BOX[fact.kind](fact, survey, start)
 
 

@@ -20,6 +20,7 @@ from rllib_minestudio.env.callbacks.builder import SUFFIX
 from rllib_minestudio.env.env_options import VOXEL
 from rllib_minestudio.env.foreign_options import requests_of_callbacks
 from rllib_minestudio.env.voxel.data import DAY_TICKS, DIFFICULTIES, NAMESPACE, TIMES, WEATHERS
+from rllib_minestudio.env.voxel.entities.records import MOB_KIND_ID
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
 from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
 from rllib_minestudio.evaluation.filters import (
@@ -28,7 +29,7 @@ from rllib_minestudio.evaluation.filters import (
     parse_filter,
     parse_quantity,
 )
-from rllib_minestudio.evaluation.filters.conditions import CHEST, STRUCTURE, matches
+from rllib_minestudio.evaluation.filters.conditions import CHEST, MOBS, STRUCTURE, matches
 from rllib_minestudio.foundation.documents import (
     HUGE,
     Document,
@@ -400,6 +401,8 @@ def name_problem(fact: WorldFact) -> str | None:
         return None if fact.pattern in known else unknown_name("structure", fact.pattern, known)
     if fact.kind == CHEST:
         return _unfit("item", fact.pattern, list(ITEM_ID))
+    if fact.kind == MOBS:
+        return _unfit("mob", fact.pattern, list(MOB_KIND_ID))
     return _unfit("block", fact.pattern, BLOCK_NAMES)
 
 

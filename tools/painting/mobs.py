@@ -9,8 +9,8 @@ import numpy as np
 from rllib_minestudio.env.voxel.render.mob_textures import (
     PARTS,
     SHEEP_SLEEVE,
-    SHEET_HEIGHT,
-    SHEET_WIDTH,
+    SHEET,
+    SHEETS,
     sheet_pixels,
 )
 from rllib_minestudio.env.voxel.render.texels import (
@@ -41,6 +41,9 @@ PIG_PINK: RGB = (238, 162, 160)
 PIG_SNOUT: RGB = (222, 128, 128)
 FEATHERS: RGB = (236, 236, 234)
 BEAK: RGB = (222, 164, 72)
+SNOW: RGB = (240, 246, 248)
+IRON: RGB = (206, 198, 190)
+VINE: RGB = (86, 116, 48)
 EYE_WHITE: RGB = (245, 245, 245)
 EYE_DARK: RGB = (14, 12, 12)
 
@@ -188,6 +191,41 @@ def _chicken_beak(rng: np.random.RandomState, face: int) -> Picture:
     return picture
 
 
+def _snow(rng: np.random.RandomState, face: int) -> Picture:
+    picture = noise(rng, SNOW, 5)
+    picture[rng.rand(16, 16) < 0.1] -= 12
+    return picture
+
+
+def _snow_front(rng: np.random.RandomState, face: int) -> Picture:
+    """Snow with two buttons of coal."""
+    picture = _snow(rng, face)
+    if face == FACE_SOUTH:
+        _patch(picture, EYE_DARK, (4, 6, 7, 9), (10, 12, 7, 9))
+    return picture
+
+
+def _iron(rng: np.random.RandomState, face: int) -> Picture:
+    """Plates of iron with rust and a vine."""
+    picture = noise(rng, IRON, 7)
+    picture[rng.rand(16, 16) < 0.08] -= 26
+    picture[:, 7:9] -= 14
+    picture[15:] -= 20
+    if face in SIDES or face == FACE_NORTH:
+        vine = rng.rand(16, 16) < 0.12
+        vine[:, :9] = False
+        picture[vine] = VINE
+    return picture
+
+
+def _iron_head(rng: np.random.RandomState, face: int) -> Picture:
+    picture = noise(rng, IRON, 6)
+    if face == FACE_SOUTH:
+        _patch(picture, (104, 84, 72), (6, 7, 1, 15))
+        _patch(picture, (150, 24, 20), (8, 10, 3, 5), (8, 10, 11, 13))
+    return picture
+
+
 def _flat(colour: RGB) -> PartPainter:
     return lambda rng, face: noise(rng, colour, 5)
 
@@ -216,6 +254,17 @@ PAINTERS: dict[tuple[str, str], PartPainter] = {
     ("chicken", "wing"): _feathers,
     ("chicken", "leg"): _flat(BEAK),
     ("chicken", "foot"): _flat(BEAK),
+    ("snow_golem", "upper body"): _snow_front,
+    ("snow_golem", "lower body"): _snow_front,
+    ("snow_golem", "arm"): _flat((92, 70, 46)),
+    ("iron_golem", "head"): _iron_head,
+    ("iron_golem", "nose"): _flat((186, 160, 146)),
+    ("iron_golem", "chest"): _iron,
+    ("iron_golem", "waist"): _iron,
+    ("iron_golem", "right arm"): _iron,
+    ("iron_golem", "left arm"): _iron,
+    ("iron_golem", "right leg"): _iron,
+    ("iron_golem", "left leg"): _iron,
 }
 
 
@@ -223,7 +272,8 @@ def paint_mobs() -> Iterator[tuple[str, Rgba]]:
     """Yield the name and picture of each sheet."""
     sheets: dict[str, Rgba] = {}
     for (mob, part), place in [*PARTS.items(), (("sheep", "sleeve"), SHEEP_SLEEVE)]:
-        sheet = sheets.setdefault(place.sheet, np.zeros((SHEET_HEIGHT, SHEET_WIDTH, 4), np.uint8))
+        width, height = SHEETS.get(place.sheet, SHEET)
+        sheet = sheets.setdefault(place.sheet, np.zeros((height, width, 4), np.uint8))
         for face in range(FACES):
             rng = np.random.RandomState(name_seed(f"{mob}/{part}/{face}"))
             rows, columns = sheet_pixels(place, face)

@@ -22,7 +22,14 @@ from rllib_minestudio.benchmark.solutions.gathering import (
     Tunnel,
     Walk,
 )
-from rllib_minestudio.benchmark.solutions.using import PutDown, Sleep, UseOnAnimal, UseOnBlock
+from rllib_minestudio.benchmark.solutions.using import (
+    Consume,
+    PutDown,
+    RaiseGolem,
+    Sleep,
+    UseOnAnimal,
+    UseOnBlock,
+)
 from rllib_minestudio.env.actions import EnvAction
 from rllib_minestudio.env.agents.human_limits import WITHOUT_LIMITS
 from rllib_minestudio.env.agents.toolmaker.agent import embedded_game, press
@@ -88,6 +95,8 @@ FAMILIES: dict[str, type[Family]] = {
     "tunnel": Tunnel,
     "hunt": Hunt,
     "put_down": PutDown,
+    "consume": Consume,
+    "golem": RaiseGolem,
     "sleep": Sleep,
     "use_on_block": UseOnBlock,
     "use_on_animal": UseOnAnimal,

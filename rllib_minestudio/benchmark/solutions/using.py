@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
+from rllib_minestudio.benchmark.solutions.building import put_at
 from rllib_minestudio.benchmark.solutions.family import (
     ANY_ITEMS,
     SOME_PREY,
@@ -23,7 +26,7 @@ from rllib_minestudio.env.agents.toolmaker.gathering import (
     place,
 )
 from rllib_minestudio.env.agents.toolmaker.sight import Cell, Point, middle
-from rllib_minestudio.env.agents.toolmaker.walking import walk
+from rllib_minestudio.env.agents.toolmaker.walking import mine, walk
 from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
 from rllib_minestudio.foundation.options import option, unknown_name
 
@@ -36,6 +39,8 @@ _REACH = 2.4
 _AIMED = 4.0
 """Degrees off an animal's middle at which the crosshair is on it."""
 _CHASE_TICKS, _TRIES = 200, 12
+_MEAL_TICKS, _RISING_TICKS = 60, 3
+_PUMPKIN = "carved_pumpkin"
 
 
 def check_block(name: str, value: Any) -> list[str]:
@@ -131,6 +136,70 @@ class Sleep(Family):
             if player.info["custom"].get("sleep_in_bed", 0) > before:
                 return True
         return False
+
+
+@dataclass(frozen=True)
+class Consume(Family):
+    """Eats or drinks something."""
+
+    item: str = option(None, "What.", check=check_item)
+
+    def play(self, player: OmniscientBody) -> Skill:
+        """Hold the use key until it is gone."""
+        if not (yield from take_in_hand(player, self.item)):
+            return False
+        before = used(player, self.item)
+        for _ in range(_MEAL_TICKS):
+            yield {"use": 1, "camera": (-30.0 - player.pitch, 0.0)}
+            if used(player, self.item) > before:
+                return True
+        return False
+
+
+@dataclass(frozen=True)
+class RaiseGolem(Family):
+    """Stacks two blocks, the lower one sunk into the ground, and a pumpkin on top."""
+
+    item: str = option(None, "What it is made of.", check=check_item)
+    count: int = option(1, "How many golems.", least=1)
+
+    def play(self, player: OmniscientBody) -> Skill:
+        """Build one after the other, each at the next place that fits."""
+        raised = 0
+        for foot in self._places(player):
+            if raised == self.count:
+                break
+            if (yield from self._raise(player, foot)):
+                raised += 1
+                yield from player.wait(_RISING_TICKS)
+        return raised == self.count
+
+    def _raise(self, player: OmniscientBody, foot: Cell) -> Skill:
+        x, y, z = foot
+        around = len(player.survey.mobs_near(foot, 2))
+        if not (yield from mine(player, foot)):
+            return False
+        for cell in (foot, (x, y + 1, z)):
+            if not (yield from put_at(player, cell, self.item)):
+                return False
+        yield from put_at(player, (x, y + 2, z), _PUMPKIN)
+        return len(player.survey.mobs_near(foot, 2)) > around
+
+    @staticmethod
+    def _places(player: OmniscientBody) -> Iterator[Cell]:
+        """Yield blocks of the ground within reach, with room above them."""
+        x, y, z = player.cell
+        for dx, dz in sorted(
+            product(range(-3, 4), repeat=2), key=lambda step: abs(step[0] + step[1])
+        ):
+            foot = x + dx, y - 1, z + dz
+            room = [(foot[0], y + up, foot[2]) for up in range(3)]
+            is_apart, has_room = (
+                max(abs(dx), abs(dz)) >= 2,
+                not any(map(player.memory.is_solid, room)),
+            )
+            if is_apart and has_room and player.memory.is_solid(foot) and player.sees(foot):
+                yield foot
 
 
 @dataclass(frozen=True)

@@ -452,6 +452,7 @@ WORLD_FACTS = "world_facts"
 """Info key: a mapping from `WorldFact.key` to a number."""
 
 PLACED, BLOCK, CHEST, STRUCTURE, INSIDE = "placed", "block", "chest", "structure", "inside"
+MOBS = "mobs"
 
 Box = tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
 """Inclusive bounds of x, y and z relative to the player's starting point, in blocks."""
@@ -477,9 +478,9 @@ class WorldFact:
 
     Attributes:
         kind: `placed`: blocks in the box that match now but did not at the reset; `block`: blocks
-            in the box that match; `chest`: items in nearby chests; `structure`: named structures
-            that exist now but did not at the reset; `inside`: 1 if the block at the player's feet
-            or head matches.
+            in the box that match; `chest`: items in nearby chests; `mobs`: living mobs near by;
+            `structure`: named structures that exist now but did not at the reset; `inside`: 1 if
+            the block at the player's feet or head matches.
         pattern: Shell pattern of the names, or the structure's name.
         box: The box to search; None for the kinds without one.
     """

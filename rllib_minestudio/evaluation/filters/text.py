@@ -35,6 +35,7 @@ from rllib_minestudio.evaluation.filters.conditions import (
     INFO_SHORTHANDS,
     INSIDE,
     MEASURES,
+    MOBS,
     PLACED,
     STRUCTURE,
     EpisodeFilter,
@@ -71,6 +72,7 @@ _OF_PATTERN: dict[str, Callable[[str], Quantity]] = {
     PLACED: lambda text: WorldQuantity(located_fact(PLACED, text)),
     BLOCK: lambda text: WorldQuantity(located_fact(BLOCK, text)),
     CHEST: lambda text: WorldQuantity(WorldFact(CHEST, text)),
+    MOBS: lambda text: WorldQuantity(WorldFact(MOBS, text)),
     STRUCTURE: lambda text: WorldQuantity(WorldFact(STRUCTURE, text)),
 }
 """Quantities that take a pattern or path."""
@@ -83,6 +85,7 @@ _EXAMPLES = {
     BLOCK: "block:*_log@-3..3,0..4,-3..3>=1",
     STRUCTURE: "structure:pillar>=1",
     CHEST: "chest:diamond>=1",
+    MOBS: "mobs:*_golem>=1",
     INSIDE: "inside:cobweb",
     "has": "has:stick>=4",
     "held": "held:*_sword",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
+from typing import Any
 
 import numpy as np
 
+from rllib_minestudio.env.voxel.commands.nbt import NbtError, name_in, read_nbt
 from rllib_minestudio.env.voxel.commands.parsing import (
     PLAYER,
     CommandError,
@@ -40,7 +41,7 @@ from rllib_minestudio.env.voxel.entities.records import (
     SHORN,
     YOUNG_AGE,
 )
-from rllib_minestudio.env.voxel.game import spawning
+from rllib_minestudio.env.voxel.game import golems, spawning
 from rllib_minestudio.env.voxel.game.game_state import GAME_RULES
 from rllib_minestudio.env.voxel.game.loot import drop_loot
 from rllib_minestudio.env.voxel.game.screen_handling import spill
@@ -52,6 +53,16 @@ from rllib_minestudio.env.voxel.items.inventory import (
     LEGS_SLOT,
     MAIN_SLOTS,
     OFFHAND_SLOT,
+)
+from rllib_minestudio.env.voxel.items.item_data import (
+    ACTING,
+    ENCHANTMENTS,
+    POTION_ITEMS,
+    POTIONS,
+    enchanted,
+    possible_enchantments,
+    potion_data,
+    with_wear,
 )
 from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
 from rllib_minestudio.env.voxel.player.player import EFFECTS, clear_effects, give_effect, lacking
@@ -105,6 +116,7 @@ def setblock(source: Source, arguments: list[str]) -> CommandResult:
     _require_room(source, 1)
     if not _put(source, ((x, x + 1), (y, y + 1), (z, z + 1)), block, mode, only):
         raise CommandError("Could not set the block")
+    golems.come_to_life(source.state, (x, y, z))
     return CommandResult(True, f"Changed the block at {x}, {y}, {z}", lacking)
 
 
@@ -372,13 +384,14 @@ def give(source: Source, arguments: list[str]) -> CommandResult:
     select_player(arguments[0], source)
     name = read_name(arguments[1], ITEM_ID, "item")
     count = read_int(arguments[2], 1, _MOST_GIVEN) if len(arguments) > 2 else 1
+    data, lacking = _item_data(name, arguments[1])
     state = source.state
-    left = state.player.inventory.add(ITEM_ID[name], count)
+    left = state.player.inventory.add(ITEM_ID[name], count, data)
     if left:
         x, y, z = state.player.position.tolist()
-        state.scatter_item(ITEM_ID[name], left, (x, y + 1.3, z), delay=0)
+        state.scatter_item(ITEM_ID[name], left, (x, y + 1.3, z), 0, data)
     message = f"Gave {count} [{title(name)}] to {PLAYER}"
-    return CommandResult(True, message, _lacking(name, arguments[1]))
+    return CommandResult(True, message, lacking)
 
 
 def clear(source: Source, arguments: list[str]) -> CommandResult:
@@ -413,14 +426,76 @@ def replaceitem(source: Source, arguments: list[str]) -> CommandResult:
     name = read_name(arguments[3], ITEM_ID, "item")
     count = read_int(arguments[4], 1, 64) if len(arguments) > 4 else 1
     item = ITEM_ID[name]
-    player.inventory.set(slot, item, min(count, ITEMS[item].max_stack))
+    data, lacking = _item_data(name, arguments[3])
+    player.inventory.set(slot, item, min(count, ITEMS[item].max_stack), data)
     message = f"Replaced a slot on {PLAYER} with [{title(name)}]"
-    return CommandResult(True, message, _lacking(name, arguments[3]))
+    return CommandResult(True, message, lacking)
 
 
-def _lacking(name: str, word: str) -> str:
-    """Return what this engine ignores about the item `name`, which the command wrote as `word`."""
-    return _reasons(ITEMS[ITEM_ID[name]].lacking, _ignored_data(word))
+def _nbt_of(word: str) -> dict[str, Any]:
+    """Return the NBT data after a name, or alone; empty if there is none.
+
+    Raises:
+        CommandError: It cannot be read.
+    """
+    opening = word.find("{")
+    if opening < 0:
+        return {}
+    try:
+        return read_nbt(word[opening:])
+    except NbtError as error:
+        raise CommandError(f"Invalid NBT data: {error}") from error
+
+
+def _item_data(name: str, word: str) -> tuple[int, str]:
+    """Read what an item has besides its kind: enchantments, wear, the kind of a potion.
+
+    Args:
+        name: The item.
+        word: The word of the command that names it.
+
+    Returns:
+        The data of a stack, and what this engine ignores of the item or its data.
+
+    Raises:
+        CommandError: The data cannot be read, or names what does not exist.
+    """
+    item, tags, ignored = ITEM_ID[name], _nbt_of(word), []
+    data = potion_data("water") if item in POTION_ITEMS else 0
+    levels: dict[str, int] = {}
+    for tag, value in tags.items():
+        if tag == "Enchantments" and isinstance(value, list):
+            levels = _levels(value)
+        elif tag == "Damage" and isinstance(value, int) and 0 <= value <= ITEMS[item].durability:
+            data = with_wear(data, value)
+        elif tag == "Potion" and item in POTION_ITEMS:
+            data = potion_data(read_name(name_in(value), POTIONS, "potion"))
+        else:
+            ignored.append(tag)
+    fitting = set(possible_enchantments(item))
+    ignored += sorted(levels.keys() - fitting)
+    if fitting & levels.keys():
+        data = enchanted(item, data, {name: levels[name] for name in fitting & levels.keys()})
+    idle = sorted(fitting & levels.keys() - ACTING)
+    return data, _reasons(
+        ITEMS[item].lacking,
+        f"of its data, {', '.join(ignored)} is ignored" if ignored else "",
+        f"{' and '.join(idle)} has no effect here" if idle else "",
+    )
+
+
+def _levels(entries: list[Any]) -> dict[str, int]:
+    """Read a list of enchantments; levels above those of the game are lowered to its highest."""
+    found = {}
+    for entry in entries:
+        if not isinstance(entry, dict):
+            raise CommandError(f"An enchantment is {{id: ..., lvl: ...}}; got {entry!r}")
+        name = read_name(name_in(entry.get("id", "")), ENCHANTMENTS, "enchantment")
+        level = entry.get("lvl", 1)
+        if not isinstance(level, int) or level < 1:
+            raise CommandError(f"The level of {name} must be a whole number from 1; got {level!r}")
+        found[name] = min(level, ENCHANTMENTS[name].levels)
+    return found
 
 
 def _ignored_data(word: str) -> str:
@@ -452,26 +527,23 @@ def summon(source: Source, arguments: list[str]) -> CommandResult:
     mob["age"] = data.get("Age", 0)
     if name == "sheep":
         mob["coat"] = data.get("Color", int(mob["coat"])) + SHORN * data.get("Sheared", 0)
-    lacking = "this NBT data is ignored" if others else ""
+    lacking = f"of its data, {others} is ignored" if others else ""
     return CommandResult(True, f"Summoned new {title(name)}", lacking)
 
 
 _OF_ANIMAL = {"Age": (YOUNG_AGE, -YOUNG_AGE), "Color": (0, SHORN - 1), "Sheared": (0, 1)}
 """Of an animal's NBT data, what is obeyed: the least and the largest value."""
-_NUMBER = re.compile(r"\s*(\w+)\s*:\s*(-?\d{1,9})[bs]?\s*")
 
 
-def _of_animal(word: str) -> tuple[dict[str, int], bool]:
-    """Return the numbers of `_OF_ANIMAL` in NBT data, and whether there is anything else in it."""
-    if not word.startswith("{"):
-        return {}, False
-    read = [_NUMBER.fullmatch(part) for part in word[1:-1].split(",")] if word != "{}" else []
-    numbers = {match[1]: int(match[2]) for match in read if match}
-    for tag in numbers.keys() & _OF_ANIMAL.keys():
+def _of_animal(word: str) -> tuple[dict[str, int], str]:
+    """Return the numbers of `_OF_ANIMAL` in NBT data, and the names of its other tags."""
+    tags = _nbt_of(word) if word.startswith("{") else {}
+    numbers = {tag: tags[tag] for tag in tags.keys() & _OF_ANIMAL.keys()}
+    for tag, value in numbers.items():
         least, most = _OF_ANIMAL[tag]
-        if not least <= numbers[tag] <= most:
-            raise CommandError(f"{tag} must be {least} to {most}; got {numbers[tag]}")
-    return numbers, None in read or not numbers.keys() <= _OF_ANIMAL.keys()
+        if not isinstance(value, int) or not least <= value <= most:
+            raise CommandError(f"{tag} must be {least} to {most}; got {value}")
+    return numbers, ", ".join(sorted(tags.keys() - numbers.keys()))
 
 
 def effect(source: Source, arguments: list[str]) -> CommandResult:
@@ -498,7 +570,8 @@ def effect(source: Source, arguments: list[str]) -> CommandResult:
     if len(arguments) > 2:
         seconds = read_int(arguments[2], 0, _LONGEST_EFFECT)
     amplifier = read_int(arguments[3], 0, 255) if len(arguments) > 3 else 0
-    give_effect(player, name, amplifier, max(seconds * TICKS_PER_SECOND, 1))
+    duration = max(seconds * TICKS_PER_SECOND, 1)
+    give_effect(player, name, amplifier, duration, source.state.hurt_player)
     message = f"Applied effect {title(name)} to {PLAYER}"
     return CommandResult(True, message, lacking(name))
 

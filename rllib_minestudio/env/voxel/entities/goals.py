@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from rllib_minestudio.env.voxel.entities.records import (
     MOB_KINDS,
     MobKind,
-    body_height,
-    half_width,
 )
 from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
 from rllib_minestudio.env.voxel.kernels import kernel
@@ -124,6 +122,24 @@ _GRASS = BLOCK_ID["grass"]
 _GOALS = _by_priority()
 _SPEED_FACTOR = _speed_factors()
 _SPEED = np.array([kind.speed for kind in MOB_KINDS])
+
+
+_HALF = np.array([kind.width / 2 for kind in MOB_KINDS])
+_HEIGHT = np.array([kind.height for kind in MOB_KINDS])
+_YOUNG_SCALE = 0.5
+"""Size of a young animal's body, as a share of a grown one's."""
+
+
+@kernel(inline="always")
+def half_width(mob: np.void) -> float:
+    """Half the width of a mob's box, in blocks."""
+    return float(_HALF[mob.kind]) * (_YOUNG_SCALE if mob.age < 0 else 1.0)
+
+
+@kernel(inline="always")
+def body_height(mob: np.void) -> float:
+    """Height of a mob's box, in blocks."""
+    return float(_HEIGHT[mob.kind]) * (_YOUNG_SCALE if mob.age < 0 else 1.0)
 
 
 @kernel()

@@ -18,7 +18,9 @@ from rllib_minestudio.env.voxel.entities.goals import (
     NO_GOAL,
     apart,
     begin_goal,
+    body_height,
     find_partner,
+    half_width,
     pursue_goal,
 )
 from rllib_minestudio.env.voxel.entities.records import (
@@ -28,8 +30,6 @@ from rllib_minestudio.env.voxel.entities.records import (
     MOB_CAPACITY,
     MOB_GLIDES,
     MOB_KIND_ID,
-    body_height,
-    half_width,
 )
 from rllib_minestudio.env.voxel.items.items import ITEMS
 from rllib_minestudio.env.voxel.kernels import kernel
@@ -249,10 +249,7 @@ def _tick_mob(
     if mob.position[1] < physics.VOID:
         damage = max(damage, physics.VOID_DAMAGE)
     if damage > 0.0:
-        hurt_mob(mobs, row, damage)
-        if mob.health <= 0.0 and mob.death_ticks == 0:
-            mob.death_ticks = 1
-            emit_death(events, event_count, mob, False)
+        harm_mob(mobs, row, damage, events, event_count)
 
 
 @kernel()
@@ -567,3 +564,19 @@ def emit_death(
     if count[0] > before:
         events[before].coat = mob.coat
         events[before].is_young = 1 if mob.age < 0 else 0
+
+
+@kernel()
+def harm_mob(
+    mobs: NDArray[np.void],
+    row: int,
+    amount: float,
+    events: NDArray[np.void],
+    event_count: NDArray[np.int64],
+) -> None:
+    """Take health from a mob that nobody hits; its death is an event."""
+    mob = mobs[row]
+    hurt_mob(mobs, row, amount)
+    if mob.health <= 0.0 and mob.death_ticks == 0:
+        mob.death_ticks = 1
+        emit_death(events, event_count, mob, False)

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.data import read_csv
-from rllib_minestudio.env.voxel.kernels import kernel
 
 MOB_CAPACITY = 256
 """Most mobs at once."""
@@ -54,8 +53,6 @@ def coat_of(dice: float, pink: float) -> int:
 
 YOUNG_AGE = -24000
 """Age of an animal at birth, in ticks: it is grown up at 0."""
-_YOUNG_SCALE = 0.5
-"""Size of a young animal's body, as a share of a grown one's."""
 
 
 @dataclass(frozen=True)
@@ -111,8 +108,6 @@ MOB_KINDS: tuple[MobKind, ...] = tuple(
 MOB_KIND_ID: dict[str, int] = {kind.name: index for index, kind in enumerate(MOB_KINDS)}
 """Index in `MOB_KINDS` by name."""
 
-_HALF = np.array([kind.width / 2 for kind in MOB_KINDS])
-_HEIGHT = np.array([kind.height for kind in MOB_KINDS])
 MOB_GLIDES = np.array([kind.glides for kind in MOB_KINDS])
 """Whether each kind glides, for kernels."""
 
@@ -142,22 +137,17 @@ MOB_DTYPE = np.dtype(
         ("love_ticks", np.int32),  # ticks left of looking for a partner
         ("aloof_ticks", np.int32),  # ticks before food in the player's hand tempts it again
         ("egg_ticks", np.int32),  # ticks before a chicken lays its next egg
+        ("fire_ticks", np.int32),  # ticks left of burning
+        ("leash", np.int32),  # one of the values below
+        ("knot", np.int64, 3),  # the fence to which it is tied
     ],
     align=True,
 )
 """One mob. Velocities are in blocks per tick, angles in radians."""
 
 
-@kernel(inline="always")
-def half_width(mob: np.void) -> float:
-    """Half the width of a mob's box, in blocks."""
-    return float(_HALF[mob.kind]) * (_YOUNG_SCALE if mob.age < 0 else 1.0)
-
-
-@kernel(inline="always")
-def body_height(mob: np.void) -> float:
-    """Height of a mob's box, in blocks."""
-    return float(_HEIGHT[mob.kind]) * (_YOUNG_SCALE if mob.age < 0 else 1.0)
+UNTIED, LED, TIED = range(3)
+"""Values of a mob's `leash`: none, in the player's hand, tied to a fence."""
 
 
 ITEM_DTYPE = np.dtype(
@@ -167,7 +157,7 @@ ITEM_DTYPE = np.dtype(
         ("moved", np.float64, 3),  # change of the position in the last tick
         ("item", np.int32),
         ("quantity", np.int32),
-        ("damage", np.int32),  # wear of a tool
+        ("data", np.int64),  # what else there is, see items.item_data
         ("age", np.int32),  # ticks; of a merged stack, the younger one's
         ("ticks", np.int32),  # since it was dropped
         ("pickup_delay", np.int32),  # ticks before the player can take it

@@ -20,9 +20,15 @@ from rllib_minestudio.env.voxel.entities.mobs import (
 from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
 from rllib_minestudio.env.voxel.game import husbandry
 from rllib_minestudio.env.voxel.game.game_state import GameState
-from rllib_minestudio.env.voxel.game.loot import Circumstances, drop_loot, drop_mob_loot
+from rllib_minestudio.env.voxel.game.loot import (
+    Circumstances,
+    drop_loot,
+    drop_mob_loot,
+    experience_of,
+)
 from rllib_minestudio.env.voxel.game.placement import other_half
 from rllib_minestudio.env.voxel.game.screen_handling import spill
+from rllib_minestudio.env.voxel.items.item_data import POTION_ITEMS, POTIONS, potion_of
 from rllib_minestudio.env.voxel.items.items import (
     EMPTY,
     FOOD,
@@ -37,6 +43,8 @@ from rllib_minestudio.env.voxel.world.block_states import kind_of
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCKS
 
 _EGG = ITEM_ID["egg"]
+_ANIMALS_EXPERIENCE = 3
+"""Most experience for an animal that the player kills; the least is one."""
 _STATISTIC_SCALE = 10
 """Minecraft counts damage in tenths of a health point."""
 
@@ -93,7 +101,10 @@ def _die(
         state.statistics.add("kill_entity", MOB_KINDS[kind].name)
         state.statistics.add("custom", "mob_kills")
     if table:
-        drop_mob_loot(state, table, place, Circumstances(by_player=by_player))
+        looting = state.player.held_level("looting") if by_player else 0
+        drop_mob_loot(state, table, place, Circumstances(by_player=by_player, looting=looting))
+        if by_player:
+            state.player.experience += state.random_between(1, _ANIMALS_EXPERIENCE)
 
 
 def break_block(state: GameState, x: int, y: int, z: int) -> None:
@@ -114,7 +125,10 @@ def break_block(state: GameState, x: int, y: int, z: int) -> None:
     held = ITEMS.get(state.player.held_item)
     if is_right_tool(held, kind):
         state.statistics.add("mine_block", BLOCKS[kind].name)
-        drop_loot(state, block, held, (x, y, z))
+        silk_touch = state.player.held_level("silk_touch") > 0
+        drop_loot(state, block, held, (x, y, z), silk_touch)
+        if not silk_touch:
+            state.player.experience += experience_of(state, BLOCKS[kind].name)
     if held is not None and held.mining_wear:
         if counts_as_use(held, kind):
             state.statistics.add("use_item", held.name)
@@ -129,9 +143,12 @@ def _eat(state: GameState) -> None:
     feed(player, food.nutrition, food.saturation)
     if food.cures:
         clear_effects(player, None if food.cures == "all" else food.cures)
-    for effect in food.effects:
+    effects = food.effects
+    if player.held_item in POTION_ITEMS:
+        effects = POTIONS[potion_of(player.held_data)]
+    for effect in effects:
         if effect.chance >= 1.0 or state.random() < effect.chance:
-            give_effect(player, effect.name, effect.amplifier, effect.ticks)
+            give_effect(player, effect.name, effect.amplifier, effect.ticks, state.hurt_player)
     state.count_use()
     state.use_up(ITEM_ID[food.leaves] if food.leaves else EMPTY)
 
@@ -141,7 +158,7 @@ def _pick_up(state: GameState, row: int) -> None:
         return
     dropped = state.items.records[row]
     item, quantity = int(dropped["item"]), int(dropped["quantity"])
-    left = state.player.inventory.add(item, quantity, int(dropped["damage"]))
+    left = state.player.inventory.add(item, quantity, int(dropped["data"]))
     if left < quantity:
         state.statistics.add("pickup", ITEMS[item].name, quantity - left)
         dropped["quantity"] = left  # an empty stack vanishes in the next tick

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-import numpy as np
-
-from rllib_minestudio.env.voxel.entities.mobs import (
-    EVENT_CAPACITY,
-    EVENT_DTYPE,
-    tick_items,
-    tick_mobs,
+from rllib_minestudio.env.voxel.entities.mobs import tick_items, tick_mobs
+from rllib_minestudio.env.voxel.game import (
+    doors,
+    golems,
+    leads,
+    screen_handling,
+    sleeping,
+    spawning,
+    supports,
 )
-from rllib_minestudio.env.voxel.game import doors, screen_handling, sleeping, spawning, supports
 from rllib_minestudio.env.voxel.game.block_ticks import Place
 from rllib_minestudio.env.voxel.game.event_handlers import resolve
 from rllib_minestudio.env.voxel.game.game_state import GameState
@@ -51,8 +52,6 @@ class Game:
 
     def __init__(self) -> None:
         self.state = GameState()
-        self._events = np.zeros(EVENT_CAPACITY, EVENT_DTYPE)
-        self._event_count = np.zeros(1, np.int64)
 
     def begin(self, seed: int, biome: str | None, natural_animals: bool = False) -> None:
         """Create a new world and put the player on it.
@@ -100,8 +99,6 @@ class Game:
             keys, pressed = self._play_world(keys, pressed, slot)
         self._simulate(keys, pressed, pitch, yaw)
         state.tick_name()
-        if state.player.effects:
-            tick_effects(state.player)
         if state.rules["doDaylightCycle"] == "true":
             state.time += 1
         state.game_time += 1
@@ -134,12 +131,13 @@ class Game:
     def _simulate(self, keys: int, pressed: int, pitch: float, yaw: float) -> None:
         state = self.state
         player, mobs, items = state.player, state.mobs, state.items
-        blocks, players, events = state.world.blocks, player.records, self._events
+        blocks, players = state.world.blocks, player.records
+        events, event_count = state.events, state.event_count
         player.update_equipment()
         uses = bool(keys & USE)
         # From the last tick's keys, which `tick_player` replaces.
         sneaks = uses and bool(players["keys"][0] & SNEAK)
-        self._event_count[0] = 0
+        event_count[0] = 0
         tick_player(
             blocks,
             players,
@@ -150,7 +148,7 @@ class Game:
             pitch,
             yaw,
             events,
-            self._event_count,
+            event_count,
         )
         if state.particles.count:
             state.particles.tick(blocks)
@@ -164,15 +162,21 @@ class Game:
         state.herds.follow(state.world, state.mobs)
         if mobs.count:
             mobs.count = tick_mobs(
-                blocks, mobs.records, mobs.count, players, state.rng, events, self._event_count
+                blocks, mobs.records, mobs.count, players, state.rng, events, event_count
             )
+            golems.tick_snow_golems(state)
+            leads.tick(state)
         if items.count:
             items.count = tick_items(
-                blocks, items.records, items.count, players, events, self._event_count
+                blocks, items.records, items.count, players, events, event_count
             )
+        if player.effects:
+            tick_effects(player, state.hurt_player)
         items.displaced = 0
-        for index in range(int(self._event_count[0])):
+        index = 0
+        while index < event_count[0]:  # what is handled may harm somebody in turn
             resolve(state, events[index])
+            index += 1
         if players["hits_block"][0]:
             state.particles.hit(blocks, state.target)
         if state.world.unsupported:

@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.data import DAY_TICKS
 from rllib_minestudio.env.voxel.entities.herds import Herds
-from rllib_minestudio.env.voxel.entities.mobs import DROP_DELAY, EGG_TICKS, THROW_DELAY
+from rllib_minestudio.env.voxel.entities.mobs import (
+    DROP_DELAY,
+    EGG_TICKS,
+    EVENT_CAPACITY,
+    EVENT_DTYPE,
+    THROW_DELAY,
+    harm_mob,
+)
 from rllib_minestudio.env.voxel.entities.particles import Particles
 from rllib_minestudio.env.voxel.entities.records import (
     MOB_KINDS,
@@ -22,7 +29,9 @@ from rllib_minestudio.env.voxel.entities.records import (
 from rllib_minestudio.env.voxel.game.block_ticks import BlockTicks, Place
 from rllib_minestudio.env.voxel.game.statistics import Statistics
 from rllib_minestudio.env.voxel.items.inventory import ItemStack
+from rllib_minestudio.env.voxel.items.item_data import level_of, wear_of, with_wear
 from rllib_minestudio.env.voxel.items.items import EMPTY, ITEMS
+from rllib_minestudio.env.voxel.player.combat import hurt_player
 from rllib_minestudio.env.voxel.player.player import NO_SLOT, Player
 from rllib_minestudio.env.voxel.player.raycast import TARGET_DTYPE, look_direction
 from rllib_minestudio.env.voxel.screens.crafting import BlockEntities
@@ -92,6 +101,8 @@ class GameState:
         named_item: The item in hand in the last tick, whose name the display may show.
         name_ticks: Ticks for which it still shows that name.
         rng: State of the only source of randomness in the rules, uint64 [1].
+        events: What happened in this tick and is to be handled, `EVENT_DTYPE` records.
+        event_count: How many of these are in use, int64 [1].
     """
 
     def __init__(self) -> None:
@@ -107,6 +118,8 @@ class GameState:
         self.statistics = Statistics()
         self.target: NDArray[np.void] = np.zeros(1, TARGET_DTYPE)
         self.rng = np.ones(1, np.uint64)
+        self.events: NDArray[np.void] = np.zeros(EVENT_CAPACITY, EVENT_DTYPE)
+        self.event_count = np.zeros(1, np.int64)
         self.reset(0)
 
     def reset(self, seed: int, natural_animals: bool = False) -> None:
@@ -231,7 +244,7 @@ class GameState:
         position: tuple[float, float, float],
         velocity: tuple[float, float, float],
         delay: int,
-        damage: int = 0,
+        data: int = 0,
     ) -> None:
         """Add a dropped stack.
 
@@ -241,7 +254,7 @@ class GameState:
             position: Bottom centre.
             velocity: Blocks per tick.
             delay: Ticks before it can be picked up.
-            damage: Wear of a tool.
+            data: What else there is, see `item_data`.
         """
         row = self.items.append()
         row["item"] = item
@@ -249,7 +262,7 @@ class GameState:
         row["position"] = position
         row["velocity"] = velocity
         row["pickup_delay"] = delay
-        row["damage"] = damage
+        row["data"] = data
 
     def throw_item(self, stack: ItemStack) -> None:
         """Throw a stack forward from slightly below the player's eyes."""
@@ -258,14 +271,28 @@ class GameState:
         x, y, z = player.position.tolist()
         velocity = (dx * THROW_SPEED, dy * THROW_SPEED + _THROW_LIFT, dz * THROW_SPEED)
         place = (x, y + player.eye_height - _BELOW_EYES, z)
-        self.drop_item(stack.item, stack.quantity, place, velocity, THROW_DELAY, stack.damage)
+        self.drop_item(stack.item, stack.quantity, place, velocity, THROW_DELAY, stack.data)
 
     def scatter_item(
-        self, item: int, quantity: int, position: tuple[float, float, float], delay: int
+        self,
+        item: int,
+        quantity: int,
+        position: tuple[float, float, float],
+        delay: int,
+        data: int = 0,
     ) -> None:
         """Drop a stack with a small hop to a random side, as from a block or a mob."""
         velocity = ((self.random() - 0.5) * 0.2, 0.2, (self.random() - 0.5) * 0.2)
-        self.drop_item(item, quantity, position, velocity, delay)
+        self.drop_item(item, quantity, position, velocity, delay, data)
+
+    def hurt_player(self, amount: float) -> None:
+        """Harm the player; armour does not count, the effect of resistance does."""
+        record = self.player.records[0]
+        hurt_player(record, amount, record["resistance"], self.events, self.event_count)
+
+    def hurt_mob(self, row: int, amount: float) -> None:
+        """Harm the mob in a row, of which it may die."""
+        harm_mob(self.mobs.records, row, amount, self.events, self.event_count)
 
     def count_use(self) -> None:
         """Count a use of the item in hand."""
@@ -296,9 +323,13 @@ class GameState:
             return
         slot = player.selected
         stack = player.inventory[slot]
-        damage = stack.damage + uses
-        if damage < item.durability:
-            player.inventory.set(slot, stack.item, stack.quantity, damage)
+        unbreaking = level_of(stack.item, stack.data, "unbreaking")
+        if unbreaking:
+            uses = sum(not self.random_between(0, unbreaking) for _ in range(uses))
+        wear = wear_of(stack.data) + uses
+        if wear < item.durability:
+            data = with_wear(stack.data, wear)
+            player.inventory.set(slot, stack.item, stack.quantity, data)
             return
         player.inventory.take(slot)
         self.statistics.add("break_item", item.name)

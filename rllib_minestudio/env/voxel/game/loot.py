@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from rllib_minestudio.env.voxel.data import read_json
+from rllib_minestudio.env.voxel.data import read_csv, read_json
 from rllib_minestudio.env.voxel.entities.mobs import DROP_DELAY
 from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
 from rllib_minestudio.env.voxel.game.game_state import GameState
@@ -39,6 +39,7 @@ class Circumstances(NamedTuple):
     Attributes:
         tool: What a block was mined with; None for the hand, or for no tool.
         properties: A block's stored properties.
+        silk_touch: Whether the tool takes blocks as they are.
         by_player: Whether the player killed the mob.
         on_fire: Whether the mob was burning.
         looting: Level of the enchantment of that name on the weapon, 0 for none.
@@ -46,6 +47,7 @@ class Circumstances(NamedTuple):
 
     tool: Item | None = None
     properties: Mapping[str, str] = MappingProxyType({})
+    silk_touch: bool = False
     by_player: bool = False
     on_fire: bool = False
     looting: int = 0
@@ -161,6 +163,8 @@ _OF_MOBS: Mapping[str, Any] = read_json(_MOB_LOOT)
 
 TABLES: dict[str, Table] = {name: read_table(_OF_BLOCKS, name, _BLOCK_LOOT) for name in _OF_BLOCKS}
 """Tables of the blocks that do not simply drop one `Block.drop`."""
+SILK_TOUCH: dict[str, str] = {row["block"]: row["item"] for row in read_csv("silk_touch.csv")}
+"""What a tool with silk touch yields, by block, where that is something else than otherwise."""
 MOB_TABLES: dict[str, Table] = {
     name: read_table(_OF_MOBS, name, _MOB_LOOT)
     for kind in MOB_KINDS
@@ -235,15 +239,41 @@ def _quantity(state: GameState, entry: Entry, case: Circumstances) -> int:
 # ---------------------------------------------------------------------------------------- the drops
 
 
-def drop_loot(state: GameState, block: int, tool: Item | None, cell: tuple[int, int, int]) -> None:
+def drop_loot(
+    state: GameState,
+    block: int,
+    tool: Item | None,
+    cell: tuple[int, int, int],
+    silk_touch: bool = False,
+) -> None:
     """Drop what a block at `cell` yields to `tool` (None: the hand, or no tool)."""
     x, y, z = cell
     place = (x + 0.5, y + 0.25, z + 0.5)
     mined, properties = BLOCKS[kind_of(block)], properties_of(block)
-    if mined.drop is not None:
+    if silk_touch and (whole := SILK_TOUCH.get(mined.name)):
+        state.scatter_item(ITEM_ID[whole], _pieces(properties), place, DROP_DELAY)
+    elif mined.drop is not None:
         state.scatter_item(ITEM_ID[mined.drop], _pieces(properties), place, DROP_DELAY)
     elif table := TABLES.get(mined.name):
         _scatter(state, table, Circumstances(tool=tool, properties=properties), place)
+
+
+_EXPERIENCE = {
+    "coal_ore": (0, 2),
+    "diamond_ore": (3, 7),
+    "emerald_ore": (3, 7),
+    "lapis_ore": (2, 5),
+    "nether_quartz_ore": (2, 5),
+    "redstone_ore": (1, 5),
+    "nether_gold_ore": (0, 1),
+    "spawner": (15, 43),
+}
+
+
+def experience_of(state: GameState, block: str) -> int:
+    """Return the experience in a block that is mined with the right tool."""
+    least, most = _EXPERIENCE.get(block, (0, 0))
+    return state.random_between(least, most) if most else 0
 
 
 def _pieces(properties: Mapping[str, str]) -> int:

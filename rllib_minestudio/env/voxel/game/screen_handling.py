@@ -171,7 +171,7 @@ def spill(state: GameState, place: Place) -> None:
             left -= quantity
             east, up, south = (state.random_normal() * _SPILL_SPEED for _ in range(3))
             velocity = (east, up + _SPILL_LIFT, south)
-            state.drop_item(stack.item, quantity, at, velocity, 0, stack.damage)
+            state.drop_item(stack.item, quantity, at, velocity, 0, stack.data)
 
 
 # -------------------------------------------------------------------------------- the player's view

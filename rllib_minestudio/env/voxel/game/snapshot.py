@@ -34,6 +34,8 @@ from rllib_minestudio.env.voxel.entities.records import (
     MOB_CAPACITY,
     MOB_DTYPE,
     MOB_KINDS,
+    TIED,
+    UNTIED,
     Records,
 )
 from rllib_minestudio.env.voxel.game.game import BLOCK_TICKS
@@ -41,6 +43,7 @@ from rllib_minestudio.env.voxel.game.game_state import GAME_RULES, GameState
 from rllib_minestudio.env.voxel.game.screen_handling import open_again, prepare_inventory
 from rllib_minestudio.env.voxel.game.statistics import STATISTICS
 from rllib_minestudio.env.voxel.items.inventory import HOTBAR_SLOTS, SLOTS, ItemStack
+from rllib_minestudio.env.voxel.items.item_data import LARGEST_DATA, level_of
 from rllib_minestudio.env.voxel.items.items import EMPTY, ITEMS, mining_speeds, mining_ticks
 from rllib_minestudio.env.voxel.player.player import EFFECTS, PLAYER_DTYPE, Player
 from rllib_minestudio.env.voxel.player.raycast import TARGET_DTYPE
@@ -97,7 +100,8 @@ _Place = Annotated[tuple[_Coordinate, _Coordinate, _Coordinate], Field(strict=Fa
 _ChunkAt = Annotated[tuple[_Coordinate, _Coordinate], Field(strict=False)]
 _Layer = Annotated[int, Field(ge=0, le=HEIGHT - 1)]
 _Quantity = Annotated[int, Field(ge=0, le=2**15)]
-_Stack = Annotated[tuple[_ItemId, _Quantity, _Quantity], Field(strict=False)]
+_Data = Annotated[int, Field(ge=0, le=LARGEST_DATA)]
+_Stack = Annotated[tuple[_ItemId, _Quantity, _Data], Field(strict=False)]
 _Level = Annotated[int, Field(ge=0, le=256)]
 _Effect = Annotated[tuple[_Level, Count], Field(strict=False)]
 _Smelted = Annotated[tuple[_ItemId, _Number, Count, Count], Field(strict=False)]
@@ -118,6 +122,9 @@ _BOUNDED: dict[str, Any] = {
     "block": _Block,
     "goal": _Goal,
     "fireproof": _Flag,
+    "data": _Data,
+    "leash": Annotated[int, Field(ge=UNTIED, le=TIED)],
+    "knot": _Coordinate,
     "coat": Annotated[int, Field(ge=0, le=COATS - 1)],
     **dict.fromkeys(("position", "seen", "goal_x", "goal_z"), _At),
     **dict.fromkeys(("velocity", "speed"), _Speed),
@@ -199,6 +206,7 @@ class PlayerDocument(Document):
     mining_haste: _Level
     mining_fatigue: _Level
     equipped: _ItemId | None
+    equipped_data: _Data
 
 
 class FurnaceDocument(Document):
@@ -388,7 +396,7 @@ _OF_GAME = (
 )
 _OF_PLAYER = (
     *("selected", "experience", "damage_bonus", "attack_haste", "mining_haste"),
-    *("mining_fatigue", "equipped"),
+    *("mining_fatigue", "equipped", "equipped_data"),
 )
 """Attributes that are saved and restored under their names."""
 
@@ -584,7 +592,8 @@ def _restore_player(state: GameState, told: PlayerDocument) -> None:
     row = player.records[0]
     _fill(row, told.record)
     item = ITEMS.get(told.equipped or EMPTY)
-    row["mining_speed"] = mining_speeds(item, told.mining_haste, told.mining_fatigue)
+    efficiency = level_of(told.equipped or EMPTY, told.equipped_data, "efficiency")
+    row["mining_speed"] = mining_speeds(item, told.mining_haste, told.mining_fatigue, efficiency)
     row["mining_ticks"] = mining_ticks(item)
 
 

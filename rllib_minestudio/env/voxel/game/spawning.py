@@ -62,14 +62,14 @@ def drop_everything(state: GameState) -> None:
     inventory = state.player.inventory
     x, y, z = state.player.position.tolist()
     for slot in range(SLOTS):
-        item, quantity, damage = inventory[slot]
+        item, quantity, data = inventory[slot]
         if not quantity:
             continue
         angle = state.random() * 2.0 * np.pi
         speed = state.random() * _SCATTER_SPEED
         velocity = (-np.sin(angle) * speed, 0.2, np.cos(angle) * speed)
         place = (x, y + state.player.eye_height - 0.3, z)
-        state.drop_item(item, quantity, place, velocity, THROW_DELAY, damage)
+        state.drop_item(item, quantity, place, velocity, THROW_DELAY, data)
     inventory.clear()
 
 

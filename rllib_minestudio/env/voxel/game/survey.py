@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.data import read_csv
 from rllib_minestudio.env.voxel.entities.herds import first_herd
+from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.items.items import ITEMS
 from rllib_minestudio.env.voxel.player.raycast import (
@@ -118,6 +119,18 @@ class Survey:
                     if stack.quantity:
                         found[ITEMS[stack.item].name] += stack.quantity
         return found
+
+    def mobs_near(self, centre: Corner, reach: int) -> list[str]:
+        """Return the names of the living mobs around a position.
+
+        Args:
+            centre: The position.
+            reach: Largest distance along each axis, in blocks.
+        """
+        mobs = self._state.mobs.records[: self._state.mobs.count]
+        near = np.abs(mobs["position"] - np.array(centre)).max(axis=1, initial=0.0) <= reach
+        alive = mobs[near & (mobs["death_ticks"] == 0)]
+        return [MOB_KINDS[kind].name for kind in alive["kind"].tolist()]
 
     def block_name(self, x: int, y: int, z: int, plants: bool = True) -> str:
         """Return the name of a block; "air" above or below the world and in land not loaded.

@@ -22,9 +22,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rllib_minestudio.env.voxel.entities.goals import body_height, half_width
 from rllib_minestudio.env.voxel.entities.mobs import DROP_DELAY
-from rllib_minestudio.env.voxel.entities.records import body_height, half_width
-from rllib_minestudio.env.voxel.game import doors, husbandry, screen_handling, sleeping
+from rllib_minestudio.env.voxel.game import (
+    doors,
+    golems,
+    husbandry,
+    leads,
+    screen_handling,
+    sleeping,
+)
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.game.placement import (
     Cell,
@@ -160,6 +167,10 @@ def _press(state: GameState, target: np.void) -> Outcome:
     return Outcome.USED
 
 
+def _tie(state: GameState, target: np.void) -> Outcome:
+    return Outcome.USED if leads.tie(state, _place(target)) else Outcome.PASSED
+
+
 def _lie_down(state: GameState, target: np.void) -> Outcome:
     sleeping.lie_down(state, _place(target))
     return Outcome.USED
@@ -184,6 +195,8 @@ def place_block(state: GameState, target: np.void) -> Outcome:
     state.world.set_blocks(placed)
     state.count_use()
     state.use_up()
+    for place in placed:
+        golems.come_to_life(state, place)
     return Outcome.USED
 
 
@@ -210,6 +223,7 @@ def _carve(state: GameState, target: np.void) -> Outcome:
     state.scatter_item(_PUMPKIN_SEEDS, _SEEDS, at, DROP_DELAY)
     state.count_use()
     state.wear_tool(1)
+    golems.come_to_life(state, place)
     return Outcome.USED
 
 
@@ -245,6 +259,24 @@ USES = Uses(
             _on_mob(husbandry.feed_animal),
             "Food that an animal likes makes two of a kind have young, and young ones grow: wheat "
             "for cows and sheep, carrots, potatoes and beetroots for pigs, seeds for chickens.",
+        ),
+        Use(
+            Stage.MOB,
+            leads.animals(leads.LEAD),
+            _on_mob(leads.take_or_let_go),
+            "A lead is put on an animal, or taken off it.",
+        ),
+        Use(
+            Stage.MOB,
+            leads.animals(EMPTY),
+            _on_mob(leads.let_go),
+            "An empty hand takes an animal off the lead.",
+        ),
+        Use(
+            Stage.ON_BLOCK,
+            (leads.LEAD,),
+            _tie,
+            "A lead ties the animals that the player leads to a fence, and unties them again.",
         ),
         Use(
             Stage.BLOCK,

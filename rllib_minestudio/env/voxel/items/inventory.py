@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rllib_minestudio.env.voxel.items.item_data import wear_of
 from rllib_minestudio.env.voxel.items.items import EMPTY, ITEMS
 
 HOTBAR_SLOTS = 9
@@ -26,11 +27,11 @@ _EQUIPMENT = {
 
 
 class ItemStack(NamedTuple):
-    """Contents of one slot: item id (0 if empty), quantity, and wear of a tool."""
+    """Contents of one slot: item id (0 if empty), quantity, and what `item_data` has for it."""
 
     item: int
     quantity: int
-    damage: int
+    data: int
 
 
 class Inventory:
@@ -39,14 +40,14 @@ class Inventory:
     Attributes:
         item: Item id by slot, int32 [41]; 0 is empty.
         quantity: Stack size by slot, int32 [41].
-        damage: Wear of a tool by slot, int32 [41].
+        data: What else there is by slot, int64 [41]; see `item_data`.
         version: Number that grows with every change, so that callers can cache derived values.
     """
 
     def __init__(self) -> None:
         self.item = np.zeros(SLOTS, np.int32)
         self.quantity = np.zeros(SLOTS, np.int32)
-        self.damage = np.zeros(SLOTS, np.int32)
+        self.data = np.zeros(SLOTS, np.int64)
         self.version = 0
         self._shown: list[tuple[int, str, int]] = []
         self._shown_version = -1
@@ -54,24 +55,24 @@ class Inventory:
         self._equipped_at = (-1, -1)
 
     def __getitem__(self, slot: int) -> ItemStack:
-        return ItemStack(int(self.item[slot]), int(self.quantity[slot]), int(self.damage[slot]))
+        return ItemStack(int(self.item[slot]), int(self.quantity[slot]), int(self.data[slot]))
 
     def stacks(self) -> list[ItemStack]:
         """Return the stacks of all slots, much faster than by indexing each."""
-        columns = self.item.tolist(), self.quantity.tolist(), self.damage.tolist()
+        columns = self.item.tolist(), self.quantity.tolist(), self.data.tolist()
         # Like `ItemStack._make`, but without a Python call per stack.
         return list(map(tuple.__new__, repeat(ItemStack), zip(*columns, strict=True)))
 
-    def set(self, slot: int, item: int, quantity: int, damage: int = 0) -> None:
+    def set(self, slot: int, item: int, quantity: int, data: int = 0) -> None:
         """Put a stack in `slot`, replacing what was there; a quantity of 0 empties the slot."""
         if quantity <= 0:
-            item, quantity, damage = EMPTY, 0, 0
+            item, quantity, data = EMPTY, 0, 0
         self.item[slot] = item
         self.quantity[slot] = quantity
-        self.damage[slot] = damage
+        self.data[slot] = data
         self.version += 1
 
-    def add(self, item: int, quantity: int, damage: int = 0) -> int:
+    def add(self, item: int, quantity: int, data: int = 0) -> int:
         """Add items as Minecraft does: first to stacks of the item, then to empty slots in order.
 
         Returns:
@@ -88,16 +89,16 @@ class Inventory:
             if quantity <= 0:
                 break
             moved = min(quantity, limit)
-            self.set(slot, item, moved, damage)
+            self.set(slot, item, moved, data)
             quantity -= moved
         return max(quantity, 0)
 
     def take(self, slot: int, quantity: int = 1) -> ItemStack:
         """Remove up to `quantity` from `slot`, and return what was removed."""
-        item, held, damage = self[slot]
+        item, held, data = self[slot]
         taken = min(held, quantity)
-        self.set(slot, item, held - taken, damage)
-        return ItemStack(item if taken else EMPTY, taken, damage)
+        self.set(slot, item, held - taken, data)
+        return ItemStack(item if taken else EMPTY, taken, data)
 
     def remove(self, item: int | None = None, at_most: int | None = None) -> int:
         """Remove items from every slot.
@@ -123,7 +124,7 @@ class Inventory:
         """Empty every slot."""
         self.item[:] = EMPTY
         self.quantity[:] = 0
-        self.damage[:] = 0
+        self.data[:] = 0
         self.version += 1
 
     def describe(self) -> dict[int, dict[str, Any]]:
@@ -166,4 +167,4 @@ class Inventory:
         item = int(self.item[slot])
         if item == EMPTY:
             return "air", 0, 0
-        return ITEMS[item].name, int(self.damage[slot]), ITEMS[item].durability
+        return ITEMS[item].name, wear_of(int(self.data[slot])), ITEMS[item].durability

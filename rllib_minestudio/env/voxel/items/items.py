@@ -76,16 +76,23 @@ def _plain_speeds(item: Item | None) -> NDArray[np.float32]:
     return np.array([_speed(item, block) for block in range(len(BLOCKS))], np.float32)
 
 
-def mining_speeds(item: Item | None, haste: int, fatigue: int) -> NDArray[np.float32]:
+def mining_speeds(
+    item: Item | None, haste: int, fatigue: int, efficiency: int = 0
+) -> NDArray[np.float32]:
     """Return the mining speed on the ground, float32 by kind of block; the bare hand's is 1.
 
     Args:
         item: The item in hand.
         haste: Level of the haste effect, 0 for none.
         fatigue: Level of the mining fatigue effect, 0 for none.
+        efficiency: Level of the item's enchantment, 0 for none: on blocks that it mines faster
+            than the hand, its square and one are added.
     """
+    speeds = _plain_speeds(item)
+    if efficiency:
+        speeds = np.where(speeds > 1.0, speeds + np.float32(efficiency**2 + 1), speeds)
     # Round to float32 after each factor, as Minecraft does: its progress sums depend on it.
-    quickened = _plain_speeds(item) * (np.float32(1.0) + np.float32(haste) * _HASTE_PER_LEVEL)
+    quickened = speeds * (np.float32(1.0) + np.float32(haste) * _HASTE_PER_LEVEL)
     return quickened * _FATIGUE_FACTORS[min(fatigue, len(_FATIGUE_FACTORS) - 1)]
 
 
@@ -145,8 +152,12 @@ class Food(NamedTuple):
     effects: tuple[FoodEffect, ...] = ()
 
 
+def read_effects(text: str) -> tuple[FoodEffect, ...]:
+    """Read "poison 0 100 0.6; ...": name, amplifier, ticks and, if below 1, the chance of each."""
+    return tuple(map(_effect, filter(None, text.split(";"))))
+
+
 def _effect(text: str) -> FoodEffect:
-    """Read "poison 0 100 0.6": name, amplifier, ticks and, if below 1, the chance."""
     name, amplifier, ticks, *chance = text.split()
     return FoodEffect(name, int(amplifier), int(ticks), *map(float, chance))
 
@@ -159,7 +170,7 @@ FOODS: dict[str, Food] = {
         when_full=row["when_full"] == "yes",
         leaves=row["leaves"],
         cures=row["cures"],
-        effects=tuple(_effect(text) for text in filter(None, row["effects"].split(";"))),
+        effects=read_effects(row["effects"]),
     )
     for row in read_csv("foods.csv")
 }

@@ -10,6 +10,7 @@ from numba import int64
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.data import TICKS_PER_SECOND
+from rllib_minestudio.env.voxel.entities.goals import body_height, half_width
 from rllib_minestudio.env.voxel.entities.mobs import (
     MOB_HURT,
     MOB_SWEPT,
@@ -20,7 +21,7 @@ from rllib_minestudio.env.voxel.entities.mobs import (
     knock_back,
     shielded,
 )
-from rllib_minestudio.env.voxel.entities.records import HURT_TICKS, body_height, half_width
+from rllib_minestudio.env.voxel.entities.records import HURT_TICKS
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.player.player import PER_ATTACK
 from rllib_minestudio.env.voxel.player.raycast import BLOCK, MOB, MOB_REACH
@@ -105,6 +106,7 @@ def attack(
     )
     if critical:
         amount *= CRITICAL
+    amount += player.sharpness * share
     mob = mobs[row]
     dx = player.position[0] - mob.position[0]
     dz = player.position[2] - mob.position[2]
@@ -112,11 +114,13 @@ def attack(
         return
     player.exhaustion += PER_ATTACK
     yaw = np.radians(player.yaw)
-    if sprint_hit:
-        knock_back(mob, SPRINT_KNOCKBACK, np.sin(yaw), -np.cos(yaw))
+    knocks = player.knockback + (1.0 if sprint_hit else 0.0)
+    if knocks > 0.0:
+        knock_back(mob, SPRINT_KNOCKBACK * knocks, np.sin(yaw), -np.cos(yaw))
         player.velocity[0] *= 0.6
         player.velocity[2] *= 0.6
         player.sprinting = 0
+    if sprint_hit:
         return
     standing = player.on_ground and player.step_length < _WALKING_PACE
     if strong and not critical and standing and player.holds_sword:

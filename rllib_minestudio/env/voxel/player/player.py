@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.items.inventory import OFFHAND_SLOT, Inventory
+from rllib_minestudio.env.voxel.items.item_data import level_of, with_wear
 from rllib_minestudio.env.voxel.items.items import (
     FIST_DAMAGE,
     FIST_SPEED,
@@ -54,6 +55,8 @@ PLAYER_DTYPE = np.dtype(
         ("step_length", np.float64),  # horizontal blocks moved in the last tick
         # From the item in hand and the effects; written by Python when either changes.
         ("attack_damage", np.float64),
+        ("sharpness", np.float64),  # damage that an enchantment adds to a full attack
+        ("knockback", np.float64),  # level of the enchantment
         ("attack_speed", np.float64),
         ("speed_factor", np.float64),
         ("jump_boost", np.float64),  # levels of the effect
@@ -129,6 +132,7 @@ class Player:
         mining_haste: Level of the effects that speed mining up.
         mining_fatigue: Level of the effect that slows mining down.
         equipped: The item whose properties the record has; None if it has none yet.
+        equipped_data: The enchantments of that item.
     """
 
     def __init__(self) -> None:
@@ -140,6 +144,7 @@ class Player:
         self.experience = 0
         self._forget_effects()
         self.equipped: int | None = None
+        self.equipped_data = 0
         self.revive()
 
     def revive(self) -> None:
@@ -177,8 +182,8 @@ class Player:
         Args:
             force: Write them even if the item is the same.
         """
-        item_id = self.held_item
-        if self.equipped == item_id and not force:
+        item_id, data = self.held_item, self.held_data
+        if self.equipped == item_id and self.equipped_data == data and not force:
             return
         state = self.records[0]
         item = ITEMS.get(item_id)
@@ -186,8 +191,13 @@ class Player:
         state["attack_damage"] = max(damage + self.damage_bonus, 0.0)
         speed = item.attack_speed if item else FIST_SPEED
         state["attack_speed"] = max(speed * self.attack_haste, 0.0)
+        sharpness = self.held_level("sharpness")
+        state["sharpness"] = 0.5 * sharpness + 0.5 if sharpness else 0.0
+        state["knockback"] = self.held_level("knockback")
         state["holds_sword"] = item is not None and item.tool == SWORD
-        state["mining_speed"] = mining_speeds(item, self.mining_haste, self.mining_fatigue)
+        state["mining_speed"] = mining_speeds(
+            item, self.mining_haste, self.mining_fatigue, self.held_level("efficiency")
+        )
         state["mining_ticks"] = mining_ticks(item)
         food = FOOD.get(item_id)
         state["meal_ticks"] = food.ticks if food else 0
@@ -199,7 +209,7 @@ class Player:
         elif self.equipped != item_id:
             state["attack_ticks"] = state["is_mining"] = state["eating_ticks"] = 0
             state["recharge_ticks"] = -1  # this tick does not count
-        self.equipped = item_id
+        self.equipped, self.equipped_data = item_id, data
 
     @property
     def position(self) -> NDArray[np.float64]:
@@ -247,6 +257,16 @@ class Player:
     def held_item(self) -> int:
         """Item id in the main hand, 0 for none."""
         return int(self.inventory.item[self.selected])
+
+    @property
+    def held_data(self) -> int:
+        """What `item_data` has for the item in the main hand, without its wear."""
+        return with_wear(int(self.inventory.data[self.selected]), 0)
+
+    def held_level(self, enchantment: str) -> int:
+        """Return the level of an enchantment of the item in the main hand, 0 for none."""
+        data = self.held_data
+        return level_of(self.held_item, data, enchantment) if data else 0
 
     @property
     def has_empty_hands(self) -> bool:
@@ -458,7 +478,7 @@ ACTING = frozenset(
     (
         *("speed", "slowness", "haste", "mining_fatigue", "strength", "weakness", "jump_boost"),
         *("resistance", "regeneration", "instant_health", "saturation", "conduit_power"),
-        "fire_resistance",
+        *("fire_resistance", "instant_damage", "poison", "wither", "hunger"),
     )
 )
 _WITHOUT_OBJECT = frozenset(
@@ -469,6 +489,10 @@ _WITHOUT_OBJECT = frozenset(
 )
 """Effects on things that do not exist in this engine, so that nothing is lacking without them."""
 
+_HARMS = {"poison": 25, "wither": 40}
+"""Ticks per point of damage of effects of the lowest level; poison leaves one point of health."""
+_HUNGER = 0.005
+"""Exhaustion in a tick of hunger of the lowest level."""
 _HEALING_PERIOD = 50
 """Ticks per point of health with regeneration of the lowest level."""
 
@@ -478,17 +502,23 @@ def lacking(name: str) -> str:
     return "" if name in ACTING | _WITHOUT_OBJECT else f"the effect {name} changes nothing here"
 
 
-def give_effect(player: Player, name: str, amplifier: int, ticks: int) -> None:
+def give_effect(
+    player: Player, name: str, amplifier: int, ticks: int, hurt: Callable[[float], None]
+) -> None:
     """Give the player an effect, replacing one of the same name.
 
     Args:
         player: The player.
+        hurt: Harms the player by health points.
         name: One of `EFFECTS`.
         amplifier: Level minus one, 0 to 255.
         ticks: Duration in ticks.
     """
     if name == "instant_health":
         player.health += 4.0 * 2.0 ** min(amplifier, 8)
+        return
+    if name == "instant_damage":
+        hurt(6.0 * 2.0 ** min(amplifier, 8))
         return
     player.effects[name] = (amplifier, ticks)
     apply_effects(player)
@@ -505,14 +535,25 @@ def clear_effects(player: Player, name: str | None = None) -> bool:
     return taken
 
 
-def tick_effects(player: Player) -> None:
-    """Advance the player's effects by one tick."""
+def tick_effects(player: Player, hurt: Callable[[float], None]) -> None:
+    """Advance the player's effects by one tick.
+
+    Args:
+        player: The player.
+        hurt: Harms the player by health points.
+    """
     ended = False
     for name, (amplifier, ticks) in list(player.effects.items()):
         if name == "regeneration" and ticks % max(_HEALING_PERIOD >> min(amplifier, 6), 1) == 0:
             player.health += 1.0
         elif name == "saturation":
             feed(player, amplifier + 1, 2.0 * (amplifier + 1))
+        elif name == "hunger":
+            player.records["exhaustion"] += _HUNGER * (amplifier + 1)
+        elif period := _HARMS.get(name):
+            is_due = ticks % max(period >> min(amplifier, 6), 1) == 0
+            if is_due and (name == "wither" or player.health > 1.0):
+                hurt(1.0)
         if ticks > 1:
             player.effects[name] = (amplifier, ticks - 1)
         else:

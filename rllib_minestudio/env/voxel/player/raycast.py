@@ -6,7 +6,7 @@ import numpy as np
 from numba import int64, uint32
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.voxel.entities.records import body_height, half_width
+from rllib_minestudio.env.voxel.entities.goals import body_height, half_width
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.player.player import SNEAKING_EYES, STANDING_EYES
 from rllib_minestudio.env.voxel.world.block_shapes import (

@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from rllib_minestudio.env.voxel.items.inventory import HOTBAR_SLOTS, ItemStack
+from rllib_minestudio.env.voxel.items.item_data import wear_of
 from rllib_minestudio.env.voxel.items.items import ITEMS
 from rllib_minestudio.env.voxel.render.figure import FIGURE_AREA, Figure
 from rllib_minestudio.env.voxel.render.text import (
@@ -436,15 +437,15 @@ class StackPictures:
         """
         icons, counts = self._icons, self._counts
         sprites: list[int] = []  # x, y and number of each, one after the other
-        for x, y, (item, quantity, damage) in placed:
+        for x, y, (item, quantity, data) in placed:
             if not item or quantity <= 0:
                 continue
             sprites += x, y, icons[item]
             if quantity > 1:
                 count, width = counts[quantity]
                 sprites += x + 18 - width, y + 9, count
-            if damage > 0 and (whole := ITEMS[item].durability):
-                left = max(whole - damage, 0) / whole
+            if (wear := wear_of(data)) and (whole := ITEMS[item].durability):
+                left = max(whole - wear, 0) / whole
                 sprites += x + 2, y + 13, self._bars[left]
         self._sprites.paste(canvas, sprites)
 

@@ -29,7 +29,10 @@ from rllib_minestudio.env.voxel.render.texels import (
 from rllib_minestudio.env.voxel.render.textures import Textures
 
 Pixels = NDArray[np.intp]
-SHEET_WIDTH, SHEET_HEIGHT = 64, 32
+SHEETS: dict[str, tuple[int, int]] = {"snow_golem": (64, 64), "iron_golem/iron_golem": (128, 128)}
+"""Width and height of the sheets that are not `SHEET`, in pixels."""
+SHEET = (64, 32)
+_WIDEST = 128
 
 
 class SheetBox(NamedTuple):
@@ -79,8 +82,21 @@ PARTS: dict[tuple[str, str], SheetBox] = {
     # The legs of Minecraft's chicken are boxes with holes: a line behind, three toes below.
     ("chicken", "leg"): SheetBox("chicken", 36, 3, 1, 5, 0),
     ("chicken", "foot"): SheetBox("chicken", 32, 0, 3, 3, 0),
+    ("snow_golem", "upper body"): SheetBox("snow_golem", 0, 16, 10, 10, 10),
+    ("snow_golem", "lower body"): SheetBox("snow_golem", 0, 36, 12, 12, 12),
+    ("snow_golem", "arm"): SheetBox("snow_golem", 32, 0, 12, 2, 2),
+    ("iron_golem", "head"): SheetBox("iron_golem/iron_golem", 0, 0, 8, 10, 8),
+    ("iron_golem", "nose"): SheetBox("iron_golem/iron_golem", 24, 0, 2, 4, 2),
+    ("iron_golem", "chest"): SheetBox("iron_golem/iron_golem", 0, 40, 18, 12, 11),
+    ("iron_golem", "waist"): SheetBox("iron_golem/iron_golem", 0, 70, 9, 5, 6),
+    ("iron_golem", "right arm"): SheetBox("iron_golem/iron_golem", 60, 21, 4, 30, 6),
+    ("iron_golem", "left arm"): SheetBox("iron_golem/iron_golem", 60, 58, 4, 30, 6),
+    ("iron_golem", "right leg"): SheetBox("iron_golem/iron_golem", 37, 0, 6, 16, 5),
+    ("iron_golem", "left leg"): SheetBox("iron_golem/iron_golem", 60, 0, 6, 16, 5),
 }
 """Place of each part of `models.MOB_MODELS` on its sheet."""
+OF_BLOCKS = {("snow_golem", "head"): "carved_pumpkin"}
+"""Parts that are pumpkins with a face."""
 SHEEP_SLEEVE = SheetBox("sheep/sheep_fur", 0, 16, 4, 6, 4)
 """The wool on the upper half of a sheep's leg."""
 BARE_LEG = ("sheep", "bare leg")
@@ -108,7 +124,7 @@ def sheet_pixels(part: SheetBox, face: int) -> tuple[Pixels, Pixels]:
     """
     x, y, width, height = _rectangle(part, face)
     rows, columns = np.mgrid[y : y + height, x : x + width]
-    pixels = rows * SHEET_WIDTH + columns
+    pixels = rows * _WIDEST + columns
     if part.is_lying:
         if face == FACE_WEST:
             pixels = pixels[::-1].T
@@ -122,7 +138,7 @@ def sheet_pixels(part: SheetBox, face: int) -> tuple[Pixels, Pixels]:
         pixels = pixels[:, ::-1]
     nearest = [np.arange(TEXTURE_SIZE) * side // TEXTURE_SIZE for side in pixels.shape]
     shown = pixels[nearest[0][:, None], nearest[1]]
-    return shown // SHEET_WIDTH, shown % SHEET_WIDTH
+    return shown // _WIDEST, shown % _WIDEST
 
 
 def _rectangle(part: SheetBox, face: int) -> tuple[int, int, int, int]:
@@ -153,6 +169,11 @@ def mob_face(textures: Textures, mob: str, part: str, face: int, coat: int = 0) 
     Returns:
         A picture (16, 16, 3); plain grey for a part without a sheet.
     """
+    if (mob, part) in OF_BLOCKS:
+        kind = OF_BLOCKS[mob, part]
+        side = {FACE_SOUTH: kind, FACE_TOP: "pumpkin_top", FACE_BOTTOM: "pumpkin_top"}
+        name = side.get(face, "pumpkin_side")
+        return textures.picture(f"block/{name}")[:TEXTURE_SIZE, :, :3].astype(np.float64)
     is_bare = (mob, part) == BARE_LEG
     part = "leg" if is_bare else part
     if (mob, part) not in PARTS:

@@ -525,8 +525,7 @@ class Overlays:
     def _hotbar(self, inventory: Inventory) -> tuple[ItemStack, ...]:
         """The stacks of the hotbar; the same tuple object for as long as nothing changes."""
         columns = [
-            column[:HOTBAR_SLOTS]
-            for column in (inventory.item, inventory.quantity, inventory.damage)
+            column[:HOTBAR_SLOTS] for column in (inventory.item, inventory.quantity, inventory.data)
         ]
         state = b"".join([column.tobytes() for column in columns])
         if state != self._stacks[0]:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from rllib_minestudio.env.voxel.data import read_json
 from rllib_minestudio.env.voxel.items.inventory import ItemStack
+from rllib_minestudio.env.voxel.items.item_data import wear_of
 from rllib_minestudio.env.voxel.items.items import EMPTY, ITEM_ID, ITEMS
 from rllib_minestudio.env.voxel.screens.geometry import (
     DATA,
@@ -206,7 +207,9 @@ def _repair(grid: Sequence[ItemStack]) -> ItemStack:
     durability = ITEMS[tools[0].item].durability
     if not durability or any(tool.quantity != 1 for tool in tools):
         return NOTHING
-    left = sum(durability - tool.damage for tool in tools) + durability * _REPAIR_BONUS // 100
+    left = (
+        sum(durability - wear_of(tool.data) for tool in tools) + durability * _REPAIR_BONUS // 100
+    )
     return ItemStack(tools[0].item, 1, max(durability - left, 0))
 
 
@@ -271,10 +274,10 @@ class Furnace(Container):
         self.burning = self.burn_ticks = self.progress = 0
         self.smelted: Counter[Smelting] = Counter()
 
-    def set(self, slot: int, item: int, quantity: int, damage: int = 0) -> None:
+    def set(self, slot: int, item: int, quantity: int, data: int = 0) -> None:
         """Set a slot like `Container.set`; another item in `INPUT` resets the progress."""
         before = self.stacks[slot]
-        super().set(slot, item, quantity, damage)
+        super().set(slot, item, quantity, data)
         if slot == INPUT and (quantity <= 0 or not is_same(before, self.stacks[slot])):
             self.progress = 0
 

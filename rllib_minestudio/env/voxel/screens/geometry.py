@@ -108,14 +108,14 @@ class Container:
     def __getitem__(self, slot: int) -> ItemStack:
         return self.stacks[slot]
 
-    def set(self, slot: int, item: int, quantity: int, damage: int = 0) -> None:
+    def set(self, slot: int, item: int, quantity: int, data: int = 0) -> None:
         """Put a stack in `slot`, replacing what was there; a quantity of 0 empties the slot."""
-        self.stacks[slot] = ItemStack(item, quantity, damage) if quantity > 0 else NOTHING
+        self.stacks[slot] = ItemStack(item, quantity, data) if quantity > 0 else NOTHING
 
 
 def is_same(one: ItemStack, other: ItemStack) -> bool:
-    """Whether two stacks are of the same item with the same wear, and so can share a slot."""
-    return one.item == other.item and one.damage == other.damage
+    """Whether two stacks are of the same item with the same data, and so can share a slot."""
+    return one.item == other.item and one.data == other.data
 
 
 def room_beside(stack: ItemStack) -> int:

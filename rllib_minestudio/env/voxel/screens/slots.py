@@ -180,7 +180,7 @@ class Grid(Container):
         for cell, stack in enumerate(self.stacks):
             if stack.item == EMPTY:
                 continue
-            self.set(cell, stack.item, stack.quantity - 1, stack.damage)
+            self.set(cell, stack.item, stack.quantity - 1, stack.data)
             if stack.item in REMAINDERS:
                 self._leave(owner, cell, ItemStack(REMAINDERS[stack.item], 1, 0))
 

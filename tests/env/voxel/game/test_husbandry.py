@@ -85,10 +85,10 @@ def test_wool_has_the_colour_of_the_sheep_and_comes_once(engine):
         ((name, count),) = dropped(engine).items()
         assert name == f"{DYES[colour]}_wool"
         numbers[count] += 1
-        assert engine.player.inventory[0].damage == 1
+        assert engine.player.inventory[0].data == 1
         ticks(engine, 6)
         engine.tick({"use": 1})
-        assert engine.player.inventory[0].damage == 1
+        assert engine.player.inventory[0].data == 1
     assert set(numbers) == {1, 2, 3}
 
 
@@ -304,7 +304,7 @@ def test_shears_carve_a_pumpkin_on_the_side_that_is_clicked(engine, yaw, facing)
     assert BLOCKS[kind_of(block)].name == "carved_pumpkin"
     assert properties_of(block)["facing"] == facing
     assert dropped(engine) == {"pumpkin_seeds": 4}
-    assert engine.player.inventory[0].damage == 1
+    assert engine.player.inventory[0].data == 1
 
 
 def test_summoned_animals_are_as_their_data_says(engine):

@@ -206,7 +206,7 @@ def test_ticks_of_what_tools_do_besides(stage, block, item, count):
 def test_what_breaks_at_a_touch_wears_shears_only(stage):
     for item, damage in (("iron_pickaxe", 0), ("iron_sword", 0), ("shears", 1)):
         attack_until_gone(stage, "poppy", item)
-        assert stage.player.inventory[0].damage == damage, item
+        assert stage.player.inventory[0].data == damage, item
     dropped(stage)
 
 
