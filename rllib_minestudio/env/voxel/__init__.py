@@ -22,11 +22,11 @@ wire protocol.
 
 from __future__ import annotations
 
-RULES = 4
+RULES = 5
 """Revision of the game's rules. Raise it with every change to what the same actions lead to:
 evaluations under different revisions are not compared."""
 
-LOOKS = 4
+LOOKS = 5
 """Revision of how frames are drawn. Raise it with every change that a policy could see, and renew
 the frames of tests/env/voxel/render/test_looks.py: policies trained under another one are told."""
 
