@@ -61,6 +61,7 @@ def paint_gui() -> Iterator[tuple[str, Rgba]]:
     yield "gui/recipe_button", button
     for kind in ("inventory", "crafting_table", "furnace"):
         yield f"gui/container/{kind}", _screen(kind, LAYOUTS[kind], art)
+    yield "gui/container/enchanting_table", _enchanting(LAYOUTS["enchanting_table"])
     yield "gui/container/generic_54", _chest(LAYOUTS["chest"])
     for part in ("helmet", "chestplate", "leggings", "boots", "shield"):
         yield f"item/empty_armor_slot_{part}", draw(art[part], GREY)
@@ -140,6 +141,26 @@ def _screen(kind: str, layout: ScreenLayout, art: dict[str, list[str]]) -> Rgba:
         put(sheet, 176, 14, draw(art["smelting_arrow"], WHITE))
         put(sheet, 56, 36, draw(art["flame"], dict.fromkeys("fyw", GREY["m"])))
         put(sheet, 176, 0, draw(art["flame"], FLAME))
+    return sheet
+
+
+def _enchanting(layout: ScreenLayout) -> Rgba:
+    """The panel, and below it the fields of offers and the signs of their costs."""
+    sheet = _sheet()
+    _panel(sheet, layout.width, layout.height)
+    for slot in layout.slots:
+        _slot(sheet, slot.x - layout.left, slot.y - layout.top, 1)
+    _hole(sheet, 59, 13, 110, 59)
+    for y, tone in ((166, (150, 132, 100)), (185, (92, 84, 70)), (204, (136, 136, 196))):
+        fill(sheet, 0, y, 108, 19, tuple(part // 2 for part in tone))
+        fill(sheet, 1, y + 1, 106, 17, tone)
+    for number in range(3):
+        for y, tone in ((223, (128, 224, 32)), (239, (84, 96, 60))):
+            left = 16 * number
+            fill(sheet, left + 2, y + 6, 6, 6, tone)
+            fill(sheet, left + 3, y + 7, 2, 2, 255)
+            for stroke in range(number + 1):
+                fill(sheet, left + 10 + 2 * stroke, y + 3, 1, 9, tone)
     return sheet
 
 

@@ -133,6 +133,7 @@ class GameState:
         self.rng[0] = mixed
         self.world.reset(mixed >> 32)
         self.player = Player()
+        self.player.enchanting_seed = mixed >> 33
         self.mobs.clear()
         self.herds.reset(natural_animals)
         self.items.clear()

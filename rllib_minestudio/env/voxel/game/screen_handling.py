@@ -8,11 +8,20 @@ from numpy.typing import NDArray
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.items.inventory import Inventory, ItemStack
 from rllib_minestudio.env.voxel.items.items import ITEMS
-from rllib_minestudio.env.voxel.player.player import ATTACK, NO_SLOT, SNEAK, USE
+from rllib_minestudio.env.voxel.player.player import (
+    ATTACK,
+    NO_SLOT,
+    SNEAK,
+    USE,
+    without_levels,
+)
 from rllib_minestudio.env.voxel.render.renderer import Renderer
 from rllib_minestudio.env.voxel.screens.crafting import SCREEN_BLOCKS, Furnace, Place
+from rllib_minestudio.env.voxel.screens.enchanting import EnchantingTable
+from rllib_minestudio.env.voxel.screens.geometry import Container
+from rllib_minestudio.env.voxel.screens.menu import EnchantingMenu
 from rllib_minestudio.env.voxel.screens.screen import Screen
-from rllib_minestudio.env.voxel.world.blocks import BLOCKS, Shape
+from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, BLOCKS, Shape
 from rllib_minestudio.errors import SnapshotError
 
 REACH = 8.0
@@ -29,6 +38,15 @@ _COUNTERS = {
     "furnace": "interact_with_furnace",
     "chest": "open_chest",
 }
+_SHELVES = tuple(
+    (x, up, z)
+    for x in range(-2, 3)
+    for z in range(-2, 3)
+    for up in (0, 1)
+    if max(abs(x), abs(z)) == 2
+)
+"""Where bookshelves help an enchanting table, from the table."""
+_BOOKSHELF = BLOCK_ID["bookshelf"]
 """Minecraft's statistic for using a block, by the kind of screen."""
 
 
@@ -47,6 +65,20 @@ class _PlayerOwner:
 
     def count_crafted(self, item: int, quantity: int) -> None:
         self._state.statistics.add("craft_item", ITEMS[item].name, quantity)
+
+    @property
+    def level(self) -> int:
+        return self._state.player.level
+
+    @property
+    def enchanting_seed(self) -> int:
+        return self._state.player.enchanting_seed
+
+    def pay_for_enchantment(self, levels: int) -> None:
+        player = self._state.player
+        player.experience = without_levels(player.experience, levels)
+        player.enchanting_seed = self._state.random_between(0, 2**31 - 1)
+        self._state.statistics.add("custom", "enchant_item")
 
     def earn(self, furnace: Furnace) -> None:
         self._state.player.experience += furnace.take_experience(self._state.random)
@@ -68,9 +100,32 @@ def open_block(state: GameState, place: Place) -> None:
     kind = SCREEN_BLOCKS[block]
     if kind == "chest" and not _can_lift_lid(state, place):
         return
-    container = state.block_entities.at(place, block)
-    state.screen = Screen(kind, _PlayerOwner(state), place, container)
-    state.statistics.add("custom", _COUNTERS[kind])
+    state.screen = Screen(kind, _PlayerOwner(state), place, _container(state, kind, place))
+    if kind in _COUNTERS:
+        state.statistics.add("custom", _COUNTERS[kind])
+
+
+def _container(state: GameState, kind: str, place: Place) -> Container | None:
+    """Return what the screen of the block at a place shows beside the player's slots."""
+    if kind == EnchantingMenu.KIND:
+        return EnchantingTable(_count_shelves(state, place))
+    return state.block_entities.at(place, state.world.kind_at(*place))
+
+
+def _count_shelves(state: GameState, place: Place) -> int:
+    """Count the bookshelves two blocks from a table with nothing in between."""
+    x, y, z = place
+
+    def kind_at(dx: int, up: int, dz: int) -> int:
+        return state.world.kind_at(x + dx, y + up, z + dz)
+
+    def is_open(dx: int, dz: int) -> bool:
+        return all(kind_at(dx, up, dz) == AIR for up in (0, 1))
+
+    return sum(
+        kind_at(dx, up, dz) == _BOOKSHELF and is_open(max(min(dx, 1), -1), max(min(dz, 1), -1))
+        for dx, up, dz in _SHELVES
+    )
 
 
 def open_again(state: GameState, kind: str, place: Place | None) -> Screen:
@@ -79,12 +134,10 @@ def open_again(state: GameState, kind: str, place: Place | None) -> Screen:
     Raises:
         SnapshotError: There is no such block at the place.
     """
-    container = None
-    if place is not None:
-        block = state.world.kind_at(*place)
-        container = state.block_entities.at(place, block)
-    if kind != ("inventory" if place is None else SCREEN_BLOCKS.get(block)):
+    of_place = "inventory" if place is None else SCREEN_BLOCKS.get(state.world.kind_at(*place))
+    if kind != of_place:
         raise SnapshotError(f"The snapshot is wrong: no block at {place} has the screen {kind!r}.")
+    container = None if place is None else _container(state, kind, place)
     state.screen = Screen(kind, _PlayerOwner(state), place, container)
     return state.screen
 

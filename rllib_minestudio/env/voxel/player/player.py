@@ -126,7 +126,8 @@ class Player:
         inventory: What the player carries.
         effects: Status effects by name: (amplifier, ticks left).
         selected: Hotbar slot in the main hand, 0 to 8.
-        experience: Earned points, which nothing spends.
+        experience: Points of experience; enchanting spends them.
+        enchanting_seed: What the offers of enchanting tables follow from.
         damage_bonus: Damage that effects add to an attack.
         attack_haste: Factor of effects on the attacks per second.
         mining_haste: Level of the effects that speed mining up.
@@ -142,6 +143,7 @@ class Player:
         self.effects: dict[str, tuple[int, int]] = {}
         self.selected = 0
         self.experience = 0
+        self.enchanting_seed = 0
         self._forget_effects()
         self.equipped: int | None = None
         self.equipped_data = 0
@@ -252,6 +254,11 @@ class Player:
     def food(self) -> int:
         """Food level, 0 to 20."""
         return int(self.records["food"][0])
+
+    @property
+    def level(self) -> int:
+        """Level of the experience."""
+        return level_at(self.experience)
 
     @property
     def held_item(self) -> int:
@@ -376,6 +383,34 @@ def read_camera(action: Mapping[str, Any]) -> tuple[float, float]:
             f"camera must be two finite numbers (pitch, yaw) in degrees; got ({pitch}, {yaw})."
         )
     return pitch, yaw
+
+
+# --------------------------------------------------------------------------------------- experience
+
+
+def points_of(level: int) -> int:
+    """Return the points of experience that a level begins with (minecraft.wiki/w/Experience)."""
+    if level <= 16:
+        return level**2 + 6 * level
+    if level <= 31:
+        return (5 * level**2 - 81 * level + 720) // 2
+    return (9 * level**2 - 325 * level + 4440) // 2
+
+
+def level_at(points: int) -> int:
+    """Return the level that some points of experience make."""
+    level = 0
+    while points_of(level + 1) <= points:
+        level += 1
+    return level
+
+
+def without_levels(points: int, levels: int) -> int:
+    """Return the points that are left when levels are paid; the share of the next one stays."""
+    level = level_at(points)
+    left = max(level - levels, 0)
+    share = (points - points_of(level)) / (points_of(level + 1) - points_of(level))
+    return points_of(left) + int(share * (points_of(left + 1) - points_of(left)))
 
 
 # ------------------------------------------------------------------------------------------- hunger

@@ -41,7 +41,14 @@ from rllib_minestudio.env.voxel.render.window import (
     paste,
 )
 from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS, NOTHING, SLOT_SIZE
-from rllib_minestudio.env.voxel.screens.menu import ScreenView
+from rllib_minestudio.env.voxel.screens.menu import (
+    BUTTON_HEIGHT,
+    BUTTON_LEFT,
+    BUTTON_TOP,
+    BUTTON_WIDTH,
+    ScreenView,
+    offer_at,
+)
 
 CURSOR_SIZE = 16
 FURNACE = "furnace"
@@ -51,6 +58,12 @@ LIT = np.full((SLOT_SIZE, SLOT_SIZE, 4), (255, 255, 255, 0x80), np.uint8)
 FLAME, FLAME_AT = (176, 0, 14, 14), (56, 36)
 ARROW, ARROW_AT = (176, 14, 24, 16), (79, 34)
 FLAME_STEPS, ARROW_STEPS = 13, 24
+ENCHANTING = "enchanting_table"
+# Places on the enchanting table's sheet: an offer's field, and the sign of its costs.
+_OFFER_V = {"free": 166, "barred": 185, "lit": 204}
+_COST_V = {True: 223, False: 239}
+_COST_SIZE = 16
+_GREEN, _DARK_GREEN = (128, 255, 32), (64, 127, 16)
 INVENTORY = "inventory"
 NOWHERE = -1, -1
 """A place that no cursor can have."""
@@ -112,6 +125,7 @@ class ScreenComposer:
         self._cursor = textures.picture("gui/cursor")[:CURSOR_SIZE, :CURSOR_SIZE].copy()
         furnace = textures.picture("gui/container/furnace")
         self._flame, self._arrow = _cut(furnace, *FLAME), _cut(furnace, *ARROW)
+        self._enchanting = textures.picture("gui/container/enchanting_table")
         self._figure = Figure(textures.picture("entity/steve"))
         nothing = (NOTHING,) * len(self._slots[INVENTORY])
         self._shown = ScreenView(INVENTORY, nothing, NOWHERE, NOTHING)
@@ -148,6 +162,8 @@ class ScreenComposer:
         self._draw_slots(view, range(len(view.stacks)))
         if view.kind == FURNACE:
             self._draw_fire(view)
+        if view.kind == ENCHANTING:
+            self._draw_offers(view)
         if view.kind == INVENTORY:
             self._draw_figure(view)
         return [whole]
@@ -160,6 +176,10 @@ class ScreenComposer:
         fire = view.burn, view.progress
         if view.kind == FURNACE and fire != (shown.burn, shown.progress):
             touched += self._draw_fire(view)
+        if view.kind == ENCHANTING and (
+            view.offers != shown.offers or self._lit_offer(view) != self._lit_offer(shown)
+        ):
+            touched += self._draw_offers(view)
         if view.kind == INVENTORY and view.cursor != shown.cursor:
             touched.append(self._draw_figure(view))
         return touched
@@ -233,6 +253,33 @@ class ScreenComposer:
         done = min(int(view.progress * ARROW_STEPS), ARROW_STEPS)
         paste(canvas, arrow.x, arrow.y, self._arrow[:, :done].copy())
         return [flame, arrow]
+
+    def _lit_offer(self, view: ScreenView) -> int | None:
+        """Which of an enchanting table's offers is under the cursor."""
+        layout = LAYOUTS[view.kind]
+        return offer_at(view.cursor[0] - layout.left, view.cursor[1] - layout.top)
+
+    def _draw_offers(self, view: ScreenView) -> list[Rect]:
+        """Draw an enchanting table's offers and their levels; return the rectangles touched."""
+        canvas, layout, lit = self.layer.canvas, LAYOUTS[view.kind], self._lit_offer(view)
+        left, touched = layout.left + self._offset + BUTTON_LEFT, []
+        for slot, offer in enumerate(view.offers):
+            top = layout.top + BUTTON_TOP + BUTTON_HEIGHT * slot
+            rect = Rect(left, top, BUTTON_WIDTH, BUTTON_HEIGHT)
+            self._bare_again(view.kind, rect)
+            can = offer.can_be_taken
+            field = "barred" if not can else "lit" if slot == lit else "free"
+            sheet = self._enchanting
+            paste(canvas, left, top, _cut(sheet, 0, _OFFER_V[field], BUTTON_WIDTH, BUTTON_HEIGHT))
+            if offer.level:
+                costs = _cut(sheet, _COST_SIZE * slot, _COST_V[can], _COST_SIZE, _COST_SIZE)
+                paste(canvas, left + 1, top + 1, costs)
+                colour = _GREEN if can else _DARK_GREEN
+                level = text_picture(self._textures, str(offer.level), colour, shadow=True)
+                right = left + BUTTON_WIDTH - 2
+                paste(canvas, right - level.shape[1], top + BUTTON_HEIGHT - 11, level)
+            touched.append(rect)
+        return touched
 
     def _draw_figure(self, view: ScreenView) -> Rect:
         """Draw the player, who looks at the cursor, and return the rectangle touched."""
@@ -310,6 +357,7 @@ TITLES: dict[str, tuple[tuple[str, int, int], ...]] = {
     "crafting_table": (("Crafting", 29, 6), ("Inventory", 8, 72)),
     "furnace": (("Furnace", 68, 6), ("Inventory", 8, 72)),
     "chest": (("Chest", 8, 6), ("Inventory", 8, 74)),
+    "enchanting_table": (("Enchant", 12, 5), ("Inventory", 8, 72)),
 }
 """Texts and their places on the panel, by kind of screen."""
 _CHEST_ROWS_HEIGHT, _CHEST_REST = 71, (126, 97)
@@ -487,6 +535,9 @@ _STATUS_TOP = STRIP_HEIGHT - STATUS_UP
 _STATUS_WIDTH = STATUS_STEP * (STATUS_COUNT - 1) + STATUS_SIZE
 HOTBAR = Rect(_LEFT - 1, _TOP - 1, BAR_WIDTH + 2, BAR_HEIGHT + 1)
 HEARTS = Rect(_LEFT, _STATUS_TOP, _STATUS_WIDTH, STATUS_SIZE)
+EXPERIENCE = Rect(_LEFT, STRIP_HEIGHT - 36, BAR_WIDTH, 12)
+"""The bar of experience and the number above it, which is in the gap between hearts and food."""
+_GAP = range(_LEFT + BAR_WIDTH // 2 - 9, _LEFT + BAR_WIDTH // 2 + 9)
 FOOD = Rect(_LEFT + BAR_WIDTH - _STATUS_WIDTH, _STATUS_TOP, _STATUS_WIDTH, STATUS_SIZE)
 
 
@@ -498,12 +549,16 @@ class HudState(NamedTuple):
         selected: Hotbar slot in hand.
         health: 0..20, rounded up to whole points.
         food: 0..20.
+        level: Level of experience; a number above the bar, unless it is 0.
+        progress: How far the bar of experience is filled, in pixels.
     """
 
     stacks: tuple[ItemStack, ...]
     selected: int
     health: int
     food: int
+    level: int = 0
+    progress: int = 0
 
 
 class Hud:
@@ -542,8 +597,9 @@ class Hud:
         width = BAR_WIDTH + 2 * STRIP_MARGIN
         area = Rect(left, WINDOW_HEIGHT - STRIP_HEIGHT, width, STRIP_HEIGHT)
         self.layer = Layer(area, rows, columns)
-        experience = _cut(icons, 0, 64, BAR_WIDTH, 5)
-        paste(self.layer.canvas, _LEFT, STRIP_HEIGHT - EXPERIENCE_UP, experience)
+        self._textures = textures
+        self._experience = [_cut(icons, 0, row, BAR_WIDTH, 5) for row in (64, 69)]
+        self._draw_experience(0, 0)
         self.layer.refresh(Rect(0, 0, width, STRIP_HEIGHT))
         self._shown: HudState | None = None
 
@@ -559,6 +615,27 @@ class Hud:
             self._draw_status(FOOD, self._food, state.food)
         if shown is None or (shown.stacks, shown.selected) != (state.stacks, state.selected):
             self._draw_hotbar(state)
+        earned = state.level, state.progress
+        if shown is None or (shown.level, shown.progress) != earned:
+            self._draw_experience(*earned)
+            self.layer.refresh(EXPERIENCE)
+
+    def _draw_experience(self, level: int, progress: int) -> None:
+        """Draw the bar of experience, and the level in the middle above it."""
+        canvas, top = self.layer.canvas, STRIP_HEIGHT - EXPERIENCE_UP
+        canvas[EXPERIENCE.y : EXPERIENCE.y + EXPERIENCE.height, _GAP.start : _GAP.stop] = 0
+        canvas[top : top + 5, _LEFT : _LEFT + BAR_WIDTH] = 0
+        empty, full = self._experience
+        paste(canvas, _LEFT, top, empty)
+        if progress:
+            paste(canvas, _LEFT, top, full[:, :progress].copy())
+        if level:
+            black = text_picture(self._textures, str(level), (0, 0, 0), shadow=False)
+            green = text_picture(self._textures, str(level), _GREEN, shadow=False)
+            x, y = (canvas.shape[1] - green.shape[1]) // 2, EXPERIENCE.y + 1
+            for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1)):
+                paste(canvas, x + dx, y + dy, black)
+            paste(canvas, x, y, green)
 
     def _draw_status(self, area: Rect, icons: list[Rgba], points: int) -> None:
         """Draw ten hearts from left to right, or ten hunger icons from right to left."""

@@ -31,7 +31,7 @@ from rllib_minestudio.env.voxel.entities.records import (
 )
 from rllib_minestudio.env.voxel.items.inventory import HOTBAR_SLOTS, Inventory, ItemStack
 from rllib_minestudio.env.voxel.items.items import FIRST_PLAIN_ITEM, ITEMS
-from rllib_minestudio.env.voxel.player.player import Player
+from rllib_minestudio.env.voxel.player.player import Player, points_of
 from rllib_minestudio.env.voxel.render.block_atlas import BlockAtlas, build_block_atlas
 from rllib_minestudio.env.voxel.render.block_looks import LOOKS, with_looks
 from rllib_minestudio.env.voxel.render.boxes import render_instances
@@ -39,7 +39,13 @@ from rllib_minestudio.env.voxel.render.camera import LIGHT, Bytes, Camera, Float
 from rllib_minestudio.env.voxel.render.celestial import bodies_of, render_celestial, star_table
 from rllib_minestudio.env.voxel.render.clouds import Clouds
 from rllib_minestudio.env.voxel.render.crosshair import Crosshair
-from rllib_minestudio.env.voxel.render.gui import Hud, HudState, ScreenComposer, StackPictures
+from rllib_minestudio.env.voxel.render.gui import (
+    BAR_WIDTH,
+    Hud,
+    HudState,
+    ScreenComposer,
+    StackPictures,
+)
 from rllib_minestudio.env.voxel.render.hand import Hands, blend_hand, pixel_rays, pose_of
 from rllib_minestudio.env.voxel.render.light import apply_light
 from rllib_minestudio.env.voxel.render.mining_marks import MiningMarks
@@ -508,7 +514,10 @@ class Overlays:
         """
         stacks = self._hotbar(inventory)
         health = math.ceil(player.health)
-        self._hud.show(HudState(stacks, player.selected, health, player.food))
+        level, points = player.level, player.experience
+        share = (points - points_of(level)) / (points_of(level + 1) - points_of(level))
+        progress = int(share * (BAR_WIDTH + 1))
+        self._hud.show(HudState(stacks, player.selected, health, player.food, level, progress))
         held = stacks[player.selected].item if viewpoint.hand < 0 else viewpoint.hand
         hand = self._hands.of(ITEMS[held].name if held else "", pose_of(viewpoint))
         rows = drawn.reshape(self._height, -1)

@@ -20,6 +20,13 @@ from rllib_minestudio.env.voxel.items.inventory import (
 )
 from rllib_minestudio.env.voxel.items.items import EMPTY, ITEMS
 from rllib_minestudio.env.voxel.screens.crafting import BURN_TICKS, INPUT, SMELTING, Furnace
+from rllib_minestudio.env.voxel.screens.enchanting import (
+    ITEM_SLOT,
+    LAPIS,
+    LAPIS_SLOT,
+    OFFERS,
+    EnchantingTable,
+)
 from rllib_minestudio.env.voxel.screens.geometry import (
     LAYOUTS,
     NOTHING,
@@ -31,7 +38,9 @@ from rllib_minestudio.env.voxel.screens.slots import (
     WORN_AT,
     FuelSlot,
     Grid,
+    LapisSlot,
     MenuOwner,
+    OneItemSlot,
     ResultSlot,
     Slot,
     SmeltedSlot,
@@ -73,6 +82,18 @@ class Menu:
     def loose(self) -> Sequence[Slot]:
         """Return the slots whose contents do not stay when the screen closes."""
         return ()
+
+    def press_button(self, x: float, y: float) -> bool:
+        """Press a mouse button over the panel, before anything else happens.
+
+        Args:
+            x: Pixels from the panel's left edge.
+            y: Pixels from its upper edge.
+
+        Returns:
+            Whether there was a button of the menu, which did something.
+        """
+        return False
 
     def remove(self, item: int | None, at_most: int | None) -> int:
         """Remove items from the loose slots and the carried stack, as `/clear` does.
@@ -393,20 +414,79 @@ class ChestMenu(Menu):
         return (_span(self.KIND, "chest"),)
 
 
+BUTTON_LEFT, BUTTON_TOP, BUTTON_WIDTH, BUTTON_HEIGHT = 60, 14, 108, 19
+"""The first of an enchanting table's three offers, which are below one another, on its panel."""
+
+
+def offer_at(x: float, y: float) -> int | None:
+    """Return which of an enchanting table's offers a point of its panel is on; None for none."""
+    offer = int((y - BUTTON_TOP) // BUTTON_HEIGHT)
+    across = 0.0 <= x - BUTTON_LEFT < BUTTON_WIDTH
+    return offer if across and 0 <= offer < OFFERS else None
+
+
+class EnchantingMenu(Menu):
+    """An enchanting table: the item, lapis lazuli, and three offers to click on."""
+
+    KIND = "enchanting_table"
+
+    def __init__(self, owner: MenuOwner, table: EnchantingTable) -> None:
+        super().__init__(owner)
+        self._table = table
+        self.slots = [OneItemSlot(table, ITEM_SLOT), LapisSlot(table, LAPIS_SLOT), *_players(owner)]
+
+    def loose(self) -> Sequence[Slot]:
+        """Return the two slots of the table."""
+        return self.slots[:2]
+
+    def routes(self, index: int, stack: ItemStack) -> Sequence[Route]:
+        """Move from the table to the player, and from the player to the slot for the item."""
+        if LAYOUTS[self.KIND].slots[index].group in ("item", "lapis"):
+            return (_span(self.KIND, "main", "hotbar", backwards=True),)
+        return (_span(self.KIND, "lapis" if stack.item == LAPIS else "item"),)
+
+    def press_button(self, x: float, y: float) -> bool:
+        """Take the offer under the cursor, if the player can."""
+        offer, owner = offer_at(x, y), self._owner
+        if offer is None or not self._table.can_take(offer, owner.enchanting_seed, owner.level):
+            return False
+        self._table.take(offer, owner.enchanting_seed)
+        owner.pay_for_enchantment(offer + 1)
+        return True
+
+    def shown_offers(self) -> tuple[ShownOffer, ...]:
+        """Return what the screen shows of the offers."""
+        seed, level = self._owner.enchanting_seed, self._owner.level
+        return tuple(
+            ShownOffer(*offer, self._table.can_take(slot, seed, level))
+            for slot, offer in enumerate(self._table.offers(seed))
+        )
+
+
 # ---------------------------------------------------------------- what is visible of an open screen
+
+
+class ShownOffer(NamedTuple):
+    """What is visible of an enchanting table's offer: an `Offer`, and whether it can be taken."""
+
+    level: int
+    clue: str
+    clue_level: int
+    can_be_taken: bool
 
 
 class ScreenView(NamedTuple):
     """The visible state of an open screen: all that is needed to draw it.
 
     Attributes:
-        kind: "inventory", "crafting_table", "furnace" or "chest".
+        kind: "inventory", "crafting_table", "furnace", "chest" or "enchanting_table".
         stacks: One per slot, in the order of `geometry.LAYOUTS[kind].slots`.
         cursor: Pixel (x, y) of the window under the cursor's tip; at the right or lower edge, it is
             one beyond the last pixel.
         carried: The stack that the cursor carries; its item is 0 if there is none.
         burn: For a furnace, the share of the fuel's burning time that is left, 0 to 1.
         progress: For a furnace, the share of the smelting that is done, 0 to 1.
+        offers: For an enchanting table, its three offers.
     """
 
     kind: str
@@ -415,3 +495,4 @@ class ScreenView(NamedTuple):
     carried: ItemStack
     burn: float = 0.0
     progress: float = 0.0
+    offers: tuple[ShownOffer, ...] = ()

@@ -11,6 +11,7 @@ from operator import itemgetter
 from rllib_minestudio.env.voxel.items.inventory import SLOTS, Inventory, ItemStack
 from rllib_minestudio.env.voxel.items.items import EMPTY
 from rllib_minestudio.env.voxel.screens.crafting import Furnace
+from rllib_minestudio.env.voxel.screens.enchanting import EnchantingTable
 from rllib_minestudio.env.voxel.screens.geometry import (
     LAYOUTS,
     NOTHING,
@@ -22,6 +23,7 @@ from rllib_minestudio.env.voxel.screens.geometry import (
 from rllib_minestudio.env.voxel.screens.menu import (
     ChestMenu,
     CraftingMenu,
+    EnchantingMenu,
     FurnaceMenu,
     InventoryMenu,
     Menu,
@@ -33,10 +35,10 @@ Place = tuple[int, int, int]
 
 
 class Screen:
-    """One of the four screens, from its opening to its closing.
+    """One of the five screens, from its opening to its closing.
 
     Attributes:
-        kind: "inventory", "crafting_table", "furnace" or "chest".
+        kind: "inventory", "crafting_table", "furnace", "chest" or "enchanting_table".
         menu: The menu, with its slots.
         cursor: The cursor.
         clicks: What the mouse buttons do.
@@ -95,8 +97,9 @@ class Screen:
         """
         x, y = self.cursor.x, self.cursor.y
         self.ticks += 1
+        left, top = self._layout.left, self._layout.top
         for button in (LEFT, RIGHT):
-            if pressed[button]:
+            if pressed[button] and not self.menu.press_button(x - left, y - top):
                 self.clicks.press(x, y, button, sneaking, self.ticks)
         for button in (LEFT, RIGHT):
             if released[button]:
@@ -113,6 +116,7 @@ class Screen:
             self.menu.carried,
             furnace.burn if furnace else 0.0,
             furnace.done if furnace else 0.0,
+            self.menu.shown_offers() if isinstance(self.menu, EnchantingMenu) else (),
         )
 
 
@@ -130,6 +134,8 @@ def _menu(kind: str, owner: MenuOwner, container: Container | None) -> Menu:
         return CraftingMenu(owner)
     if isinstance(container, Furnace):
         return FurnaceMenu(owner, container)
+    if isinstance(container, EnchantingTable):
+        return EnchantingMenu(owner, container)
     if container is not None:
         return ChestMenu(owner, container)
     raise ValueError(f"A screen of kind {kind!r} needs the container of its block.")

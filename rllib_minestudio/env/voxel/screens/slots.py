@@ -15,6 +15,7 @@ from rllib_minestudio.env.voxel.screens.crafting import (
     craft,
     rows,
 )
+from rllib_minestudio.env.voxel.screens.enchanting import LAPIS
 from rllib_minestudio.env.voxel.screens.geometry import Container, is_same
 
 WORN_AT: dict[int, str] = {ITEM_ID[row["item"]]: row["place"] for row in rows("worn.csv")}
@@ -31,6 +32,17 @@ class MenuOwner(Protocol):
     """
 
     inventory: Inventory
+
+    @property
+    def level(self) -> int:
+        """The level of its experience."""
+
+    @property
+    def enchanting_seed(self) -> int:
+        """What the offers of enchanting tables follow from."""
+
+    def pay_for_enchantment(self, levels: int) -> None:
+        """Take levels of experience for an enchantment, and count it; the seed changes."""
 
     def throw(self, stack: ItemStack, counted: bool) -> None:
         """Throw a stack into the world; `counted` if the player meant to."""
@@ -101,6 +113,22 @@ class WornSlot(Slot):
     def limit(self, stack: ItemStack) -> int:
         """One piece."""
         return 1
+
+
+class OneItemSlot(Slot):
+    """A slot for one item of any kind."""
+
+    def limit(self, stack: ItemStack) -> int:
+        """One item."""
+        return 1
+
+
+class LapisSlot(Slot):
+    """An enchanting table's slot for lapis lazuli."""
+
+    def accepts(self, stack: ItemStack) -> bool:
+        """Whether it is lapis lazuli."""
+        return stack.item == LAPIS
 
 
 class FuelSlot(Slot):

@@ -107,7 +107,7 @@ SNOW_BLOCK = BLOCK_ID["snow_block"]
 
 HARDNESS = np.array([block.hardness for block in BLOCKS], np.float32)
 """Hardness by kind, float32 as in Minecraft."""
-SCREENS = ("crafting_table", "furnace", "chest")
+SCREENS = ("crafting_table", "furnace", "chest", "enchanting_table")
 """Blocks that open a screen of the same name when used."""
 FALLS = np.array([block.falls for block in BLOCKS])
 """Whether a block falls when nothing is below it, by kind, bool."""
