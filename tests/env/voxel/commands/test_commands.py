@@ -54,7 +54,7 @@ def test_replaceitem_fills_the_slot_that_it_names(engine):
 
 def test_summon_beside_the_player(engine):
     command = '/execute as @p at @p run summon minecraft:cow ~3 ~ ~-2 {Age:0, Tags:["a b"]}'
-    assert engine.execute(command) == (True, "Summoned new Cow", "NBT data is ignored")
+    assert engine.execute(command) == (True, "Summoned new Cow", "of its data, Tags is ignored")
     engine.execute("/kill @e[type=cow]")
     assert not engine.execute("/summon cow ~3 ~ ~-2 {Age:0}").lacking
     (cow,) = engine.mobs_near(10.0)
@@ -182,7 +182,7 @@ def test_what_can_only_be_carried_says_so(engine):
     given = engine.execute("/give @p minecraft:bow 2")
     assert given == (True, "Gave 2 [Bow] to Player", "bow cannot be shot or thrown here")
     given = engine.execute("/replaceitem entity @s armor.head iron_helmet{Unbreakable:1}")
-    assert "worn for protection here, and NBT data is ignored" in given.lacking
+    assert "worn for protection here, and of its data, Unbreakable is ignored" in given.lacking
     info = engine.info()
     assert [info["inventory"][slot]["quantity"] for slot in range(3)] == [1, 1, 0]
     assert info["equipped_items"]["head"] == {"type": "iron_helmet", "damage": 0, "maxDamage": 165}

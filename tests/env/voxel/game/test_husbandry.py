@@ -143,7 +143,9 @@ def test_a_bucket_is_filled_with_milk_which_ends_effects_when_drunk(engine):
     assert not engine.player.effects and ITEMS[engine.player.held_item].name == "bucket"
 
 
-@pytest.mark.parametrize("kind", MOB_KINDS, ids=lambda kind: kind.name)
+@pytest.mark.parametrize(
+    "kind", [kind for kind in MOB_KINDS if kind.food], ids=lambda kind: kind.name
+)
 def test_two_that_are_fed_have_young(engine, kind):
     experience = engine.player.experience
     for x in (-2.5, 2.5):

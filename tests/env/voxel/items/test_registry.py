@@ -113,6 +113,7 @@ def test_stacks_and_durability():
 def test_foods():
     given = {row["item"]: (int(row["food"]), float(row["saturation"])) for row in rows("foods.csv")}
     del given["cake"]  # a block
+    given |= dict.fromkeys(("milk_bucket", "potion"), (0, 0.0))  # drinks
     assert {name: (food.nutrition, food.saturation) for name, food in FOODS.items()} == given
 
 

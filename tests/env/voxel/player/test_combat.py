@@ -192,7 +192,7 @@ def test_a_hit_cow_flees_and_calms_down():
 def test_tools_wear_and_break():
     engine = duel("iron_sword")
     inventory = engine.player.inventory
-    inventory.set(0, inventory[0].item, 1, damage=248)
+    inventory.set(0, inventory[0].item, 1, data=248)
     assert engine.info()["equipped_items"]["mainhand"]["damage"] == 248
     engine.tick({"attack": 1})
     assert engine.info()["equipped_items"]["mainhand"]["damage"] == 249

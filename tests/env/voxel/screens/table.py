@@ -31,7 +31,7 @@ def text(stack: ItemStack) -> str:
     if stack.item == EMPTY:
         return ""
     name = f"{ITEMS[stack.item].name} {stack.quantity}"
-    return f"{name} {stack.damage}" if stack.damage else name
+    return f"{name} {stack.data}" if stack.data else name
 
 
 class Player:

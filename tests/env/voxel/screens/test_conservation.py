@@ -34,7 +34,7 @@ def total(table):
     counted: Counter = Counter()
     for what in (*stacks, table.screen.menu.carried, *table.player.thrown):
         if what.item != EMPTY:
-            counted[what.item, what.damage] += what.quantity
+            counted[what.item, what.data] += what.quantity
     return counted
 
 
@@ -58,10 +58,10 @@ def crafted(cells):
         result = craft(cells, width)
         if result.item == EMPTY:
             return
-        change[result.item, result.damage] += result.quantity
+        change[result.item, result.data] += result.quantity
         for index, cell in enumerate(cells):
             if cell.item != EMPTY:
-                change[cell.item, cell.damage] -= 1
+                change[cell.item, cell.data] -= 1
                 left = cell.quantity - 1
                 cells[index] = cell._replace(quantity=left) if left else stack("")
                 if cell.item in REMAINDERS:
