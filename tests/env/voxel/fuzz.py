@@ -37,6 +37,7 @@ from rllib_minestudio.env.voxel.player.player import (
 )
 from rllib_minestudio.env.voxel.world import physics
 from rllib_minestudio.env.voxel.world.block_states import FAMILY_OF
+from rllib_minestudio.env.voxel.world.blocks import SCREENS
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT, WINDOW
 from rllib_minestudio.env.voxel.world.climate import BIOMES
 from tests.env.voxel.caches import check_caches
@@ -62,7 +63,15 @@ _KIT = (
     *("diamond_pickaxe", "iron_sword", "dirt 64", "sand 64", "iron_shovel", "crafting_table 9"),
     *("furnace 9", "chest 9", "oak_log 64", "coal 9", "iron_ore 9", "stick 9", "cobblestone 64"),
     *("iron_ingot 20", "iron_boots", "milk_bucket", "bucket 9", "oak_planks 64"),
+    *("shears", "lead 9", "wheat 64", "red_bed", "lapis_lazuli 64", "snow_block 64"),
 )
+_USED = (
+    *("shears", "lead 9", "wheat 64", "carrot 64", "wheat_seeds 64", "red_dye 64", "bucket 16"),
+    *('potion{Potion:"strong_harming"}', 'potion{Potion:"poison"}', "milk_bucket", "red_bed"),
+    *("carved_pumpkin 64", 'diamond_sword{Enchantments:[{id:"sharpness",lvl:5}]}'),
+)
+"""Items that do something to animals, to blocks or to the player."""
+_FRIENDS = ("cow", "sheep", "pig", "chicken", "snow_golem", "iron_golem")
 _PLACED = [
     ITEMS[kind].name for kind, family in enumerate(FAMILY_OF) if family.placed and kind in ITEMS
 ]
@@ -125,6 +134,8 @@ class Episode:
         if self._state.screen is None and random.random() < 0.01:
             self._command(f"/replaceitem entity @p weapon {random.choice(_PLACED)} 64")
             self._hands.build_around()
+        if self._state.screen is None and random.random() < 0.01:
+            self._meet_somebody()
         was_free, before = self._is_free(), self._blocks_around()
         action = self._hands.action(self._state.screen, engine.player.pitch)
         ledger = self._open_ledger(action)
@@ -144,8 +155,20 @@ class Episode:
         x, y, z = self._engine.player.position.tolist()
         yaw = math.radians(self._engine.player.yaw)
         x, z = x - 1.5 * math.sin(yaw), z + 1.5 * math.cos(yaw)
-        station = self._random.choice(("crafting_table", "furnace", "chest"))
+        station = self._random.choice((*SCREENS, "red_bed", "pumpkin", "oak_fence"))
         self._command(f"/setblock {x // 1:.0f} {y // 1 + 1:.0f} {z // 1:.0f} {station}")
+        self._hands.visit()
+
+    def _meet_somebody(self) -> None:
+        """Puts an animal or a golem in front of the player, and something for it into the hand."""
+        random, (x, y, z) = self._random, self._engine.player.position.tolist()
+        yaw = math.radians(self._engine.player.yaw)
+        at = f"{x - 1.5 * math.sin(yaw):.2f} {y:.2f} {z + 1.5 * math.cos(yaw):.2f}"
+        data = f"{{Age:{random.choice((0, -9, -24000))},Color:{random.randrange(16)}}}"
+        self._command(f"/summon {random.choice(_FRIENDS)} {at} {data}")
+        item, _, count = random.choice(_USED).partition(" ")
+        self._command(f"/replaceitem entity @p weapon {item} {count or 1}")
+        self._command(f"/time set {random.choice((1000, 13000, 20000))}")
         self._hands.visit()
 
     def _command(self, text: str) -> None:

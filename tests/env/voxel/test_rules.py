@@ -123,7 +123,7 @@ def test_a_sweep_knocks_back_twice_and_wears_once():
     mobs = state(engine).mobs
     mobs.velocity[:] = 0.0
     mobs.records["on_ground"][:2] = 1
-    events, count = engine._game._events, np.zeros(1, np.int64)
+    events, count = state(engine).events, np.zeros(1, np.int64)
     combat.attack(state(engine).player.records[0], mobs.records, 2, 0, events, count)
     # 0.4 along the view (+z), halved by 0.4 away from the player; upwards 0.4 at most
     away = np.array([1.1, 2.0]) / np.hypot(1.1, 2.0) * 0.4

@@ -15,7 +15,7 @@ import json
 import math
 import zlib
 from functools import cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field, ValidationError, create_model
@@ -48,7 +48,7 @@ from rllib_minestudio.env.voxel.items.items import EMPTY, ITEMS, mining_speeds, 
 from rllib_minestudio.env.voxel.player.player import EFFECTS, PLAYER_DTYPE, Player
 from rllib_minestudio.env.voxel.player.raycast import TARGET_DTYPE
 from rllib_minestudio.env.voxel.screens.crafting import CHEST_SIZE, Furnace, Smelting
-from rllib_minestudio.env.voxel.screens.geometry import WINDOW
+from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS, WINDOW
 from rllib_minestudio.env.voxel.screens.screen import ClickMemory, Screen
 from rllib_minestudio.env.voxel.world.block_states import states_of
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS, Shape
@@ -254,7 +254,7 @@ class ClicksDocument(Document):
 class ScreenDocument(Document):
     """The open screen; `loose` are the stacks in a crafting grid."""
 
-    kind: Literal["inventory", "crafting_table", "furnace", "chest"]
+    kind: Annotated[Name, one_of(LAYOUTS)]
     place: _Place | None
     carried: _Stack
     loose: Annotated[list[_Stack], Field(max_length=9)]
