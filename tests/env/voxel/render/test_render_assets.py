@@ -11,7 +11,7 @@ from PIL import Image
 from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
 from rllib_minestudio.env.voxel.items.items import FIRST_PLAIN_ITEM, ITEM_ID, ITEMS
 from rllib_minestudio.env.voxel.render.block_atlas import CLEAR_SHIFT, HOLE, build_block_atlas
-from rllib_minestudio.env.voxel.render.mob_textures import PARTS
+from rllib_minestudio.env.voxel.render.mob_textures import BARE_LEG, OF_BLOCKS, PARTS
 from rllib_minestudio.env.voxel.render.models import MOB_MODELS, build_models
 from rllib_minestudio.env.voxel.render.resource_pack import OUR_PACK, TEXTURES
 from rllib_minestudio.env.voxel.render.sky import sky_at, sun_angle
@@ -86,13 +86,14 @@ def test_what_the_tech_tree_needs_differs(textures: Textures) -> None:
 def test_every_part_of_a_mob_is_on_a_sheet() -> None:
     assert {kind.name for kind in MOB_KINDS} <= set(MOB_MODELS)
     parts = {(mob, box.part) for mob, boxes in MOB_MODELS.items() for box in boxes}
-    assert parts == set(PARTS)
+    parts |= {("sheep", box.part) for box in SHORN_SHEEP}
+    assert parts == set(PARTS) | set(OF_BLOCKS) | {BARE_LEG}
 
 
 def test_models_keep_to_their_collision_boxes() -> None:
     for kind in MOB_KINDS:
         corners = np.array([(box.low, box.high) for box in MOB_MODELS[kind.name]]) / 16
-        assert corners[..., 1].min() == 0
+        assert 0 <= corners[..., 1].min() < 0.04  # a snow golem's snow has shrunk
         # A chicken's head is above its box, in the game as well.
         assert kind.height * 0.85 < corners[..., 1].max() < kind.height * 1.35
 
