@@ -19,8 +19,7 @@ EXAMPLES = Path(__file__).parents[3] / "tuned_examples"
 SEED, EPISODES = 0, 20
 
 LEAST_RETURN = {
-    # 5.30 was measured, standard error 0.6: it has never seen the grass that hides animals.
-    ("hunter_nano", "cow_from_prior"): 4.3,
+    ("hunter_nano", "cow_from_prior"): 6.0,  # 7.80 was measured, standard error 0.5
     ("toolmaker_gru", "stone_pickaxe"): 2.0,  # 2.91 was measured, standard error 0.11
 }
 """Prior and the experiment that starts from it -> return: other machines round differently."""
