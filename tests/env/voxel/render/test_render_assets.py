@@ -12,7 +12,7 @@ from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
 from rllib_minestudio.env.voxel.items.items import FIRST_PLAIN_ITEM, ITEM_ID, ITEMS
 from rllib_minestudio.env.voxel.render.block_atlas import CLEAR_SHIFT, HOLE, build_block_atlas
 from rllib_minestudio.env.voxel.render.mob_textures import BARE_LEG, OF_BLOCKS, PARTS
-from rllib_minestudio.env.voxel.render.models import MOB_MODELS, build_models
+from rllib_minestudio.env.voxel.render.models import MOB_MODELS, SHORN_SHEEP, build_models
 from rllib_minestudio.env.voxel.render.resource_pack import OUR_PACK, TEXTURES
 from rllib_minestudio.env.voxel.render.sky import sky_at, sun_angle
 from rllib_minestudio.env.voxel.render.texels import (
