@@ -15,7 +15,7 @@ from rllib_minestudio.foundation.agent_names import PRACTISED_TOOLMAKER
 from tests.docs.pages import DOCS
 
 TASK = DOCS.parent / "tuned_examples" / "iron_pickaxe_bc.yaml"
-MOST_STEPS = {"wooden_pickaxe": 2500, "stone_pickaxe": 5000, "iron_pickaxe": 7000}
+MOST_STEPS = {"wooden_pickaxe": 2500, "stone_pickaxe": 5000, "iron_pickaxe": 12000}
 
 
 def task_config(**changes):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from rllib_minestudio.env.voxel.entities.records import ITEM_CAPACITY
+from rllib_minestudio.env.voxel.entities.records import ITEM_CAPACITY, MOB_KIND_ID, UNTIED
 from rllib_minestudio.env.voxel.game.game_state import GameState
 
 _OLD = 5990
@@ -39,5 +39,10 @@ def can_lose_items(state: GameState) -> bool:
     gone = deep or (dropped["age"] > _OLD).any()
     dying = (state.mobs.records["death_ticks"][: state.mobs.count] == 1).any()  # and leaves loot
     falling = state.falling.count > 0 or bool(state.world.unsupported)  # may end as an item
+    mobs = state.mobs.records[: state.mobs.count]
+    laying = ((mobs["egg_ticks"] <= 1) & (mobs["kind"] == MOB_KIND_ID["chicken"])).any()
+    led = (mobs["leash"] != UNTIED).any()  # its lead may come off
+    enchanting = state.screen is not None and state.screen.kind == "enchanting_table"
     busy = any(not getattr(container, "is_idle", True) for container in state.block_entities)
-    return crowded or bool(gone) or bool(dying) or falling or busy
+    leaving = bool(gone) or bool(dying) or bool(laying) or bool(led)
+    return crowded or leaving or falling or enchanting or busy
