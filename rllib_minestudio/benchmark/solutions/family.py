@@ -56,6 +56,11 @@ def check_item(name: str, value: Any) -> list[str]:
     return [] if value in ITEM_ID else [unknown_name("item", value, ITEM_ID, name)]
 
 
+def check_block(name: str, value: Any) -> list[str]:
+    """Return the problems of the name of a block."""
+    return [] if value in BLOCK_ID else [unknown_name("block", value, BLOCK_ID, name)]
+
+
 def check_amounts(name: str, value: Any) -> list[str]:
     """Return the problems of a mapping item -> count."""
     if not isinstance(value, dict) or not value:

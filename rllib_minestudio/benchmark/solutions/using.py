@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
 from rllib_minestudio.benchmark.solutions.building import put_at
 from rllib_minestudio.benchmark.solutions.family import (
@@ -14,6 +13,7 @@ from rllib_minestudio.benchmark.solutions.family import (
     SOME_PREY,
     Family,
     OmniscientBody,
+    check_block,
     check_item,
 )
 from rllib_minestudio.benchmark.solutions.gathering import run_by_path, run_to
@@ -28,7 +28,7 @@ from rllib_minestudio.env.agents.toolmaker.gathering import (
 from rllib_minestudio.env.agents.toolmaker.sight import Cell, Point, middle
 from rllib_minestudio.env.agents.toolmaker.walking import mine, walk
 from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
-from rllib_minestudio.foundation.options import option, unknown_name
+from rllib_minestudio.foundation.options import option
 
 _SIGHT, _FAR = 128.0, 12.0
 """Distance within which animals are known, and beyond which the player runs straight, in blocks."""
@@ -41,11 +41,6 @@ _AIMED = 4.0
 _CHASE_TICKS, _TRIES = 200, 12
 _MEAL_TICKS, _RISING_TICKS = 60, 3
 _PUMPKIN = "carved_pumpkin"
-
-
-def check_block(name: str, value: Any) -> list[str]:
-    """Return the problems of the name of a block."""
-    return [] if value in BLOCK_ID else [unknown_name("block", value, BLOCK_ID, name)]
 
 
 def take_in_hand(player: OmniscientBody, item: str) -> Skill:

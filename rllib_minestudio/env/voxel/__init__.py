@@ -5,19 +5,18 @@ Its interface is `engine.VoxelEngine`. Each layer imports only from those listed
     engine         facade: reset, tick, execute, render, info
     commands/      chat commands
     game/          a whole game: its state, its ticks, and the effects of keys, events and deaths
-    player/        the player: its state, and the rules of moving, fighting, mining and eating
-    entities/      animals, dropped items, falling blocks: their state and their ticks
     render/        pictures
-    screens/       inventory, crafting table, furnace, chest: their slots, clicks, recipes
-    items/         item types, tools, food, the inventory
+    screens/       inventory, crafting table, furnace, chest ...: their slots, clicks, recipes
+    player/        the player: its state, and the rules of moving, fighting, mining and eating
+    entities/      animals, herds, dropped items, falling blocks: their state and their ticks
+    items/         item types, tools, food, enchantments, potions, the inventory
     world/         blocks, terrain, collision, and two fields: boxes for rays, light
     data/          tables of facts about Minecraft, constants
     kernels        compilation of kernels
 
 Outside these layers, `kernel_cache` runs `warmup_game` to compile the kernels once per machine,
 `observed_boxes` checks which blocks and mobs a step asks for, `looks` identifies what decides how
-frames look, and `server/` implements MineStudio's
-wire protocol.
+frames look, and `server/` implements MineStudio's wire protocol.
 """
 
 from __future__ import annotations

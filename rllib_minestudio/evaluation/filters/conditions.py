@@ -451,8 +451,8 @@ MEASURES: dict[str, Callable[[EvaluatedEpisode], float | None]] = {
 WORLD_FACTS = "world_facts"
 """Info key: a mapping from `WorldFact.key` to a number."""
 
-PLACED, BLOCK, CHEST, STRUCTURE, INSIDE = "placed", "block", "chest", "structure", "inside"
-MOBS = "mobs"
+PLACED, BLOCK, CHEST, MOBS = "placed", "block", "chest", "mobs"
+STRUCTURE, INSIDE = "structure", "inside"
 
 Box = tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
 """Inclusive bounds of x, y and z relative to the player's starting point, in blocks."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rllib_minestudio.env.voxel.engine import VoxelEngine
-from rllib_minestudio.env.voxel.world.blocks import STONE
+from rllib_minestudio.env.voxel.world.blocks import AIR, STONE
 
 FLOOR = 100
 """The y on which things stand."""
@@ -33,3 +33,17 @@ def ticks(engine: VoxelEngine, count: int, **keys) -> None:
     """Plays `count` ticks with the given keys held."""
     for _ in range(count):
         engine.tick(keys)
+
+
+def cleared(engine: VoxelEngine, pitch: float = 0.0) -> VoxelEngine:
+    """Empties an arena around its middle, where the player then stands with nothing, in health."""
+    game = state(engine)
+    game.mobs.clear()
+    game.items.clear()
+    game.world.fill((-12, 13), (FLOOR, FLOOR + 5), (-12, 13), AIR)
+    engine.execute("/effect clear @p")
+    engine.player.inventory.clear()
+    engine.player.selected = 0
+    engine.player.revive()
+    engine.execute(f"/tp @p 0.5 {FLOOR} 0.5 0 {pitch}")
+    return engine

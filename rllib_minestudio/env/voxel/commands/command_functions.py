@@ -38,10 +38,12 @@ from rllib_minestudio.env.voxel.data import (
 from rllib_minestudio.env.voxel.entities.records import (
     MOB_CAPACITY,
     MOB_KIND_ID,
+    MOB_KINDS,
     SHORN,
     YOUNG_AGE,
 )
 from rllib_minestudio.env.voxel.game import golems, spawning
+from rllib_minestudio.env.voxel.game.event_handlers import resolve_all
 from rllib_minestudio.env.voxel.game.game_state import GAME_RULES
 from rllib_minestudio.env.voxel.game.loot import drop_loot
 from rllib_minestudio.env.voxel.game.screen_handling import spill
@@ -521,26 +523,34 @@ def summon(source: Source, arguments: list[str]) -> CommandResult:
     require_in_world(position, "summon")
     if not state.world.is_loaded(position[0], position[2]):
         raise CommandError("That position is not loaded")
-    data, others = _of_animal(arguments[-1])
+    data, ignored = _of_animal(arguments[-1], name)
     state.spawn_mob(MOB_KIND_ID[name], *position)
     mob = state.mobs.records[state.mobs.count - 1]
     mob["age"] = data.get("Age", 0)
     if name == "sheep":
         mob["coat"] = data.get("Color", int(mob["coat"])) + SHORN * data.get("Sheared", 0)
-    lacking = f"of its data, {others} is ignored" if others else ""
+    lacking = f"of its data, {ignored} is ignored" if ignored else ""
     return CommandResult(True, f"Summoned new {title(name)}", lacking)
 
 
-_OF_ANIMAL = {"Age": (YOUNG_AGE, -YOUNG_AGE), "Color": (0, SHORN - 1), "Sheared": (0, 1)}
-"""Of an animal's NBT data, what is obeyed: the least and the largest value."""
+_OF_SHEEP = {"Color": (0, SHORN - 1), "Sheared": (0, 1)}
+_OF_ANIMALS = {"Age": (YOUNG_AGE, -YOUNG_AGE)}
+"""Of NBT data, what is obeyed: the least and the largest value."""
 
 
-def _of_animal(word: str) -> tuple[dict[str, int], str]:
-    """Return the numbers of `_OF_ANIMAL` in NBT data, and the names of its other tags."""
+def _of_animal(word: str, name: str) -> tuple[dict[str, int], str]:
+    """Return what is obeyed of the NBT data of a mob, and the names of its other tags.
+
+    Raises:
+        CommandError: The data cannot be read, or a number is out of range.
+    """
     tags = _nbt_of(word) if word.startswith("{") else {}
-    numbers = {tag: tags[tag] for tag in tags.keys() & _OF_ANIMAL.keys()}
+    obeyed = _OF_ANIMALS if MOB_KINDS[MOB_KIND_ID[name]].food else {}
+    if name == "sheep":
+        obeyed = {**obeyed, **_OF_SHEEP}
+    numbers = {tag: tags[tag] for tag in tags.keys() & obeyed.keys()}
     for tag, value in numbers.items():
-        least, most = _OF_ANIMAL[tag]
+        least, most = obeyed[tag]
         if not isinstance(value, int) or not least <= value <= most:
             raise CommandError(f"{tag} must be {least} to {most}; got {value}")
     return numbers, ", ".join(sorted(tags.keys() - numbers.keys()))
@@ -572,6 +582,7 @@ def effect(source: Source, arguments: list[str]) -> CommandResult:
     amplifier = read_int(arguments[3], 0, 255) if len(arguments) > 3 else 0
     duration = max(seconds * TICKS_PER_SECOND, 1)
     give_effect(player, name, amplifier, duration, source.state.hurt_player)
+    resolve_all(source.state)
     message = f"Applied effect {title(name)} to {PLAYER}"
     return CommandResult(True, message, lacking(name))
 

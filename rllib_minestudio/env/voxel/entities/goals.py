@@ -5,7 +5,8 @@ first of them that has a reason to begin, unless it already pursues that goal or
 goal is interrupted by more urgent ones only. It ends when its time is over, when the mob arrives,
 or when the mob cannot get on.
 
-To add a goal, add its code and name, a kernel that begins it, and a branch in `_begin`.
+To add a goal, add its code and name, a kernel that begins it, and a branch in `_begin`. How large
+a mob is, which depends on its age, is here, too, since animals look for each other.
 """
 
 from __future__ import annotations
@@ -14,10 +15,7 @@ import numpy as np
 from numba import int64
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.voxel.entities.records import (
-    MOB_KINDS,
-    MobKind,
-)
+from rllib_minestudio.env.voxel.entities.records import MOB_KINDS, MobKind
 from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.world import physics
@@ -66,8 +64,8 @@ _WATCH_TICKS, _LOOK_ASIDE_TICKS = 40, 20
 """Least duration of a look at the player, and to a side."""
 _ARRIVED = 0.5
 _SIGHT, _SIGHT_UP = 8.0, 4.0
-"""How far from its own box along each axis an animal sees others of its kind, in blocks; partners
-as far up and down as across, parents half as far."""
+"""How far from its own box an animal sees others of its kind, in blocks: across, and up and down
+for parents; partners are seen as far up and down as across."""
 _NEAR_PARENT, _FAR_PARENT = 3.0, 16.0
 """Blocks from its parent beyond which a young animal begins to follow, and ceases to."""
 _FOLLOW_TICKS = 10
@@ -122,7 +120,6 @@ _GRASS = BLOCK_ID["grass"]
 _GOALS = _by_priority()
 _SPEED_FACTOR = _speed_factors()
 _SPEED = np.array([kind.speed for kind in MOB_KINDS])
-
 
 _HALF = np.array([kind.width / 2 for kind in MOB_KINDS])
 _HEIGHT = np.array([kind.height for kind in MOB_KINDS])
@@ -271,10 +268,7 @@ def _begin_breed(mobs: NDArray[np.void], count: int, mob: np.void) -> bool:
 @kernel()
 def _is_tempted(mob: np.void, player: np.void) -> bool:
     """Whether the player is near and holds the animal's food."""
-    dx = player.position[0] - mob.position[0]
-    dy = player.position[1] - mob.position[1]
-    dz = player.position[2] - mob.position[2]
-    near = dx * dx + dy * dy + dz * dz < _TEMPT_RANGE * _TEMPT_RANGE
+    near = apart(mob, player) < _TEMPT_RANGE
     return near and bool(TEMPTS[mob.kind, player.held_item]) and player.health > 0.0
 
 
@@ -319,7 +313,7 @@ def _begin_graze(blocks: NDArray[np.uint16], mob: np.void, rng: NDArray[np.uint6
 
 @kernel()
 def apart(mob: np.void, other: np.void) -> float:
-    """Blocks between the feet of two mobs."""
+    """Blocks between the feet of two mobs, or of a mob and the player."""
     dx = mob.position[0] - other.position[0]
     dy = mob.position[1] - other.position[1]
     dz = mob.position[2] - other.position[2]

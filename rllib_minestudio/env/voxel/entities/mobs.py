@@ -44,7 +44,7 @@ ACTIVE_RANGE = 72.0
 
 EGG_TICKS = 6000
 """Least ticks between two eggs of a chicken; below twice as many, at random."""
-_CHICKEN = MOB_KIND_ID["chicken"]
+CHICKEN = MOB_KIND_ID["chicken"]
 
 _GLIDE = 0.6
 """Factor on the speed of a fall of a mob that glides, in each tick (`Chicken`, from memory)."""
@@ -188,7 +188,7 @@ def _grow(
     elif mob.age > 0:
         mob.age -= 1
     mob.love_ticks = 0 if mob.age != 0 else max(mob.love_ticks - 1, 0)
-    if mob.kind == _CHICKEN and mob.age >= 0:
+    if mob.kind == CHICKEN and mob.age >= 0:
         mob.egg_ticks -= 1
         if mob.egg_ticks <= 0:
             mob.egg_ticks = EGG_TICKS + int64(physics.random(rng) * EGG_TICKS)

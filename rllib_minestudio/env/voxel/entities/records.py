@@ -137,14 +137,12 @@ MOB_DTYPE = np.dtype(
         ("love_ticks", np.int32),  # ticks left of looking for a partner
         ("aloof_ticks", np.int32),  # ticks before food in the player's hand tempts it again
         ("egg_ticks", np.int32),  # ticks before a chicken lays its next egg
-        ("fire_ticks", np.int32),  # ticks left of burning
         ("leash", np.int32),  # one of the values below
         ("knot", np.int64, 3),  # the fence to which it is tied
     ],
     align=True,
 )
 """One mob. Velocities are in blocks per tick, angles in radians."""
-
 
 UNTIED, LED, TIED = range(3)
 """Values of a mob's `leash`: none, in the player's hand, tied to a fence."""

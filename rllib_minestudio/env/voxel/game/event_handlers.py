@@ -49,7 +49,16 @@ _STATISTIC_SCALE = 10
 """Minecraft counts damage in tenths of a health point."""
 
 
-def resolve(state: GameState, event: np.void) -> None:
+def resolve_all(state: GameState) -> None:
+    """Handle everything that has happened, in its order, and what comes of it."""
+    index = 0
+    while index < state.event_count[0]:  # handling an event may cause others
+        _resolve(state, state.events[index])
+        index += 1
+    state.event_count[0] = 0
+
+
+def _resolve(state: GameState, event: np.void) -> None:
     """Handle one event, an `EVENT_DTYPE` record."""
     kind, subject, amount = int(event["kind"]), int(event["subject"]), float(event["amount"])
     x, y, z = event["position"].tolist()
@@ -103,7 +112,7 @@ def _die(
     if table:
         looting = state.player.held_level("looting") if by_player else 0
         drop_mob_loot(state, table, place, Circumstances(by_player=by_player, looting=looting))
-        if by_player:
+        if by_player and MOB_KINDS[kind].food:  # golems yield no experience
             state.player.experience += state.random_between(1, _ANIMALS_EXPERIENCE)
 
 

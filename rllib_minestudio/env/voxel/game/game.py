@@ -16,7 +16,7 @@ from rllib_minestudio.env.voxel.game import (
     supports,
 )
 from rllib_minestudio.env.voxel.game.block_ticks import Place
-from rllib_minestudio.env.voxel.game.event_handlers import resolve
+from rllib_minestudio.env.voxel.game.event_handlers import resolve_all
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.game.use_and_drop import drop_held_item, use_item
 from rllib_minestudio.env.voxel.player.locomotion import tick_player
@@ -137,7 +137,6 @@ class Game:
         uses = bool(keys & USE)
         # From the last tick's keys, which `tick_player` replaces.
         sneaks = uses and bool(players["keys"][0] & SNEAK)
-        event_count[0] = 0
         tick_player(
             blocks,
             players,
@@ -173,10 +172,7 @@ class Game:
         if player.effects:
             tick_effects(player, state.hurt_player)
         items.displaced = 0
-        index = 0
-        while index < event_count[0]:  # what is handled may harm somebody in turn
-            resolve(state, events[index])
-            index += 1
+        resolve_all(state)
         if players["hits_block"][0]:
             state.particles.hit(blocks, state.target)
         if state.world.unsupported:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from rllib_minestudio.env.voxel.data import DAY_TICKS
 from rllib_minestudio.env.voxel.entities.herds import Herds
 from rllib_minestudio.env.voxel.entities.mobs import (
+    CHICKEN,
     DROP_DELAY,
     EGG_TICKS,
     EVENT_CAPACITY,
@@ -101,8 +102,8 @@ class GameState:
         named_item: The item in hand in the last tick, whose name the display may show.
         name_ticks: Ticks for which it still shows that name.
         rng: State of the only source of randomness in the rules, uint64 [1].
-        events: What happened in this tick and is to be handled, `EVENT_DTYPE` records.
-        event_count: How many of these are in use, int64 [1].
+        events: What has happened and is still to be handled, `EVENT_DTYPE` records.
+        event_count: How many of these are in use, int64 [1]; 0 between two ticks.
     """
 
     def __init__(self) -> None:
@@ -130,6 +131,7 @@ class GameState:
             natural_animals: Whether herds come with the land.
         """
         mixed = _mix(seed)
+        self.event_count[0] = 0
         self.rng[0] = mixed
         self.world.reset(mixed >> 32)
         self.player = Player()
@@ -195,11 +197,12 @@ class GameState:
         place = self._standing_place(body, x, y, z)
         yaw = (self.random() * 2.0 - 1.0) * np.pi
         coat = coat_of(self.random(), self.random()) if body.name == "sheep" else 0
-        egg_ticks = self.egg_ticks() if body.name == "chicken" else 0
-        self.mobs.add(kind, place, yaw, coat, egg_ticks=egg_ticks)
+        self.mobs.add(kind, place, yaw, coat, egg_ticks=self.egg_ticks(kind))
 
-    def egg_ticks(self) -> int:
-        """Return a random number of ticks before a chicken lays an egg."""
+    def egg_ticks(self, kind: int) -> int:
+        """Return the random number of ticks before a new chicken's first egg; 0 for other kinds."""
+        if kind != CHICKEN:
+            return 0
         return EGG_TICKS + self.random_between(0, EGG_TICKS - 1)
 
     def _standing_place(
@@ -287,12 +290,12 @@ class GameState:
         self.drop_item(item, quantity, position, velocity, delay, data)
 
     def hurt_player(self, amount: float) -> None:
-        """Harm the player; armour does not count, the effect of resistance does."""
+        """Harm the player by health points, less what the effect of resistance prevents."""
         record = self.player.records[0]
         hurt_player(record, amount, record["resistance"], self.events, self.event_count)
 
     def hurt_mob(self, row: int, amount: float) -> None:
-        """Harm the mob in a row, of which it may die."""
+        """Harm the mob in a row by health points."""
         harm_mob(self.mobs.records, row, amount, self.events, self.event_count)
 
     def count_use(self) -> None:

@@ -1,7 +1,6 @@
-"""What people do with animals, as in Minecraft Java 1.16: shear, dye, milk, feed and breed them.
+"""What players do with animals, as in Minecraft Java 1.16: shear, dye, milk, feed, breed.
 
-How animals follow, find each other and graze is among their goals, in `entities/goals.py`; here is
-what comes of it.
+How animals follow, find a partner and graze is in `entities/goals.py`; what results from it, here.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from rllib_minestudio.env.voxel.items.inventory import ItemStack
 from rllib_minestudio.env.voxel.items.items import EMPTY, ITEM_ID
 from rllib_minestudio.env.voxel.screens.crafting import craft
 from rllib_minestudio.env.voxel.world.block_states import kind_of
-from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, DIRT, GRASS_BLOCK
+from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, DIRT, GRASS_BLOCK
 
 SHEEP, COW = MOB_KIND_ID["sheep"], MOB_KIND_ID["cow"]
 SHEARS, BUCKET, MILK = ITEM_ID["shears"], ITEM_ID["bucket"], ITEM_ID["milk_bucket"]
@@ -49,7 +48,7 @@ def fed_with() -> Iterator[tuple[int, int]]:
             yield index, ITEM_ID[name]
 
 
-# ------------------------------------------------------------------- with something in the hand
+# ------------------------------------------------------------------------- uses of the item in hand
 
 
 def shear(state: GameState, sheep: np.void) -> bool:
@@ -100,7 +99,7 @@ def feed_animal(state: GameState, animal: np.void) -> bool:
     return True
 
 
-# ------------------------------------------------------------------------- what animals do by it
+# ------------------------------------------------------------------- what results from their goals
 
 
 def bear_young(state: GameState, one: np.void, other: np.void) -> None:
@@ -112,7 +111,7 @@ def bear_young(state: GameState, one: np.void, other: np.void) -> None:
     for parent in (one, other):
         parent["age"], parent["love_ticks"] = _PAUSE, 0
     x, y, z = one["position"].tolist()
-    state.mobs.add(kind, (x, y, z), 0.0, coat, YOUNG_AGE, state.egg_ticks())
+    state.mobs.add(kind, (x, y, z), 0.0, coat, YOUNG_AGE, state.egg_ticks(kind))
     state.player.experience += state.random_between(1, _BREEDING_EXPERIENCE)
     state.statistics.add("custom", "animals_bred")
 
@@ -135,7 +134,7 @@ def eat_grass(state: GameState, animal: np.void) -> None:
     x, y, z = np.floor(animal["position"]).astype(int).tolist()
     world = state.world
     if kind_of(world.block_at(x, y, z)) == _GRASS:
-        world.set_block(x, y, z, 0)
+        world.set_block(x, y, z, AIR)
     elif world.kind_at(x, y - 1, z) == GRASS_BLOCK:
         world.set_block(x, y - 1, z, DIRT)
     else:

@@ -1,7 +1,7 @@
-"""Leads, as in Minecraft Java 1.16: an animal follows the hand, or stays by a fence.
+"""Leads, as in Minecraft Java 1.16: an animal follows the player, or stays near a fence.
 
-Up to `_SLACK` blocks an animal comes after whoever holds it; beyond `_TAUT` it is pulled, and
-beyond `_LONGEST` the lead comes off and drops. The knot at a fence is where its animals are tied.
+An animal farther than `_SLACK` blocks from the player or its fence walks there; beyond `_TAUT` it
+is pulled, and beyond `_LONGEST` the lead comes off and drops.
 """
 
 from __future__ import annotations
@@ -90,7 +90,8 @@ def _follow(state: GameState, animal: np.void) -> None:
     """Pull an animal towards its holder, or let it walk there."""
     if animal["leash"] == TIED:
         place = tuple(animal["knot"].tolist())
-        if FAMILY_OF[state.world.kind_at(*place)].name != "fence":
+        is_loaded = state.world.is_loaded(place[0], place[2])
+        if is_loaded and FAMILY_OF[state.world.kind_at(*place)].name != "fence":
             _come_off(state, animal)
             return
         holder = np.array(place) + 0.5

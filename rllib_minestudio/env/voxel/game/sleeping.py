@@ -1,8 +1,8 @@
-"""Beds, as in Minecraft Java 1.16: who lies down at night sleeps until morning.
+"""Beds, as in Minecraft Java 1.16: a player who lies down at night sleeps until morning.
 
-The first night's sleep takes `DEEP_SLEEP` ticks, after which the sun rises and the sky clears. A
-sleeper neither moves nor looks about; a hit, or a bed that is taken away, ends the sleep. The last
-bed that somebody clicked is the spawn point.
+After `DEEP_SLEEP` ticks of sleep the sun rises and the sky clears. A sleeping player neither moves
+nor looks around. A hit, a teleport, or the loss of the bed ends the sleep. The bed that was used
+last is the spawn point.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def tick(state: GameState) -> None:
     player.records["moved"] = 0.0
     player.records["eye_drop"] = player.records["eye_drop_seen"] = STANDING_EYES - _EYES
     state.sleep_ticks += 1
-    if _head(state, bed) is None or player.hurt_ticks or state.player_dead:
+    if _head(state, bed) is None or player.hurt_ticks:
         wake_up(state)
     elif state.sleep_ticks >= DEEP_SLEEP:
         if state.rules["doDaylightCycle"] == "true":

@@ -45,7 +45,8 @@ def find_biome(state: GameState, biome: int, x: int, z: int) -> tuple[int, int] 
 
 
 def teleport(state: GameState, x: float, y: float, z: float) -> None:
-    """Put the player's feet at (x, y, z), at rest, and load the land around it."""
+    """Put the player's feet at (x, y, z), at rest and awake, and load the land around it."""
+    state.bed = None
     state.world.load_around(x, z)
     player = state.player
     player.position[:] = (x, y, z)
@@ -74,7 +75,11 @@ def drop_everything(state: GameState) -> None:
 
 
 def die(state: GameState) -> None:
-    """Apply a death of the player: count it, close the screen, drop the inventory."""
+    """Apply a death of the player: count it, close the screen, drop the inventory.
+
+    A sleeper lies where it died.
+    """
+    state.bed = None
     state.statistics.add("custom", "deaths")
     screen_handling.close(state, alive=False)
     if state.rules["keepInventory"] != "true":

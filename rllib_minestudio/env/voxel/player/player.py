@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -399,10 +400,10 @@ def points_of(level: int) -> int:
 
 def level_at(points: int) -> int:
     """Return the level that some points of experience make."""
-    level = 0
-    while points_of(level + 1) <= points:
-        level += 1
-    return level
+    above = 1
+    while points_of(above) <= points:
+        above *= 2
+    return bisect_right(range(above), points, key=points_of) - 1
 
 
 def without_levels(points: int, levels: int) -> int:

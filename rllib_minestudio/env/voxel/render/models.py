@@ -122,7 +122,25 @@ MOB_MODELS: dict[str, list[Box]] = {
         Box("wing", (3, 7, -3), (4, 11, 3)),
         *_bird_legs(apart=1.5, middle=0.5, height=5),
     ],
+    "snow_golem": [
+        Box("lower body", (-5.5, 0.5, -5.5), (5.5, 11.5, 5.5)),
+        Box("upper body", (-4.5, 11.5, -4.5), (4.5, 20.5, 4.5)),
+        Box("arm", (-14, 17, -1), (-4, 19, 1)),
+        Box("arm", (4, 17, -1), (14, 19, 1)),
+        Box("head", (-5, 20, -5), (5, 30, 5)),
+    ],
+    "iron_golem": [
+        Box("chest", (-9, 21, -5), (9, 33, 6)),
+        Box("waist", (-5, 15.5, -3.5), (5, 21.5, 3.5)),
+        Box("head", (-4, 33, -0.5), (4, 43, 7.5)),
+        Box("nose", (-1, 32, 7.5), (1, 36, 9.5)),
+        Box("right arm", (-13, 3.5, -3), (-9, 33.5, 3), swing=1),
+        Box("left arm", (9, 3.5, -3), (13, 33.5, 3), swing=-1),
+        Box("right leg", (-7.5, 0, -2), (-1.5, 16, 3), swing=-1),
+        Box("left leg", (1.5, 0, -2), (7.5, 16, 3), swing=1),
+    ],
 }
+"""Boxes of each kind of mob."""
 SHORN_SHEEP = [
     Box("shorn body", (-4, 12, -8), (4, 18, 8)),
     Box("face", (-3, 15.5, 8.5), (3, 21.5, 15)),
@@ -141,23 +159,6 @@ _HEAD_DOWN: dict[str, tuple[float, float]] = {
 large, on a body of half the size (`AgeableListModel`)."""
 _GRAZING_DOWN = 9
 """Pixels by which a grazing sheep lowers its head."""
-MOB_MODELS["snow_golem"] = [
-    Box("lower body", (-5.5, 0.5, -5.5), (5.5, 11.5, 5.5)),
-    Box("upper body", (-4.5, 11.5, -4.5), (4.5, 20.5, 4.5)),
-    Box("arm", (-14, 17, -1), (-4, 19, 1)),
-    Box("arm", (4, 17, -1), (14, 19, 1)),
-    Box("head", (-5, 20, -5), (5, 30, 5)),
-]
-MOB_MODELS["iron_golem"] = [
-    Box("chest", (-9, 21, -5), (9, 33, 6)),
-    Box("waist", (-5, 15.5, -3.5), (5, 21.5, 3.5)),
-    Box("head", (-4, 33, -0.5), (4, 43, 7.5)),
-    Box("nose", (-1, 32, 7.5), (1, 36, 9.5)),
-    Box("right arm", (-13, 3.5, -3), (-9, 33.5, 3), swing=1),
-    Box("left arm", (9, 3.5, -3), (13, 33.5, 3), swing=-1),
-    Box("right leg", (-7.5, 0, -2), (-1.5, 16, 3), swing=-1),
-    Box("left leg", (1.5, 0, -2), (7.5, 16, 3), swing=1),
-]
 # Stands in for a mob that has no model yet.
 UNKNOWN_MOB = [Box("body", (-5, 0, -5), (5, 16, 5))]
 # A dropped block is a quarter of a block in size; other items, being flat, a little more.

@@ -9,7 +9,7 @@ from rllib_minestudio.env.voxel.entities.records import MOB_KIND_ID
 from rllib_minestudio.env.voxel.items.item_data import wear_of
 from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
 from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
-from tests.env.voxel.arena import FLOOR, arena, state, ticks
+from tests.env.voxel.arena import FLOOR, arena, cleared, state, ticks
 
 
 @pytest.fixture(scope="module")
@@ -19,18 +19,8 @@ def stage():
 
 @pytest.fixture
 def engine(stage):
-    """The stage without anything on it, the player in full health with empty hands."""
-    game = state(stage)
-    game.mobs.clear()
-    game.items.clear()
-    game.world.fill((-12, 13), (FLOOR, FLOOR + 4), (-12, 13), 0)
-    stage.execute("/effect clear @p")
-    stage.execute(f"/tp @p 0.5 {FLOOR} 0.5 0 10")
-    stage.player.inventory.clear()
-    stage.player.selected = 0
-    stage.player.revive()
-    stage.player.yaw, stage.player.pitch = 0.0, 10.0
-    return stage
+    """The stage without anything on it."""
+    return cleared(stage, pitch=10.0)
 
 
 def give(engine, item, *enchantments, **tags):
@@ -207,6 +197,13 @@ def test_lasting_potions_have_minecrafts_durations(engine, kind, effect, amplifi
     drink(engine, kind)
     level, left = engine.player.effects[effect]
     assert level == amplifier and duration - 8 <= left <= duration
+
+
+def test_a_command_that_harms_counts_at_once(engine):
+    taken = Counter(state(engine).statistics.copy()["custom"])["damage_taken"]
+    engine.execute("/effect give @p instant_damage 1")
+    now = Counter(state(engine).statistics.copy()["custom"])["damage_taken"]
+    assert now == taken + 60 and state(engine).event_count[0] == 0
 
 
 def test_a_bottle_of_water_does_nothing(engine):

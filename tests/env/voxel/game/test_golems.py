@@ -6,9 +6,9 @@ import pytest
 
 from rllib_minestudio.env.voxel.entities.records import MOB_KIND_ID, MOB_KINDS
 from rllib_minestudio.env.voxel.game import golems
-from rllib_minestudio.env.voxel.items.items import ITEM_ID
+from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
 from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
-from tests.env.voxel.arena import FLOOR, arena, state, ticks
+from tests.env.voxel.arena import FLOOR, arena, cleared, state, ticks
 
 SNOW, IRON, PUMPKIN, LANTERN = (
     BLOCK_ID[name] for name in ("snow_block", "iron_block", "carved_pumpkin", "jack_o_lantern")
@@ -26,13 +26,7 @@ def stage():
 @pytest.fixture
 def engine(stage):
     """The stage without anything on it."""
-    game = state(stage)
-    game.mobs.clear()
-    game.items.clear()
-    game.world.fill((-12, 13), (FLOOR, FLOOR + 5), (-12, 13), 0)
-    stage.execute(f"/tp @p 0.5 {FLOOR} 0.5 0 0")
-    stage.player.inventory.clear()
-    return stage
+    return cleared(stage)
 
 
 def names(engine):
@@ -140,8 +134,22 @@ def test_snow_golems_leave_snow_where_it_is_cold_and_melt_where_it_is_hot(
     assert (state(engine).mobs.count == 0) == melts
 
 
-def test_they_drop_what_minecrafts_do(engine):
-    for mob, drops in (("snow_golem", {"snowball"}), ("iron_golem", {"iron_ingot", "poppy"})):
-        kind = MOB_KINDS[MOB_KIND_ID[mob]]
-        assert kind.loot == mob and not kind.food
-        assert drops
+@pytest.mark.parametrize(
+    ("mob", "drops"), [("snow_golem", {"snowball"}), ("iron_golem", {"iron_ingot", "poppy"})]
+)
+def test_they_drop_what_minecrafts_do_and_yield_no_experience(engine, monkeypatch, mob, drops):
+    # A climate that neither melts a snow golem nor lets it leave snow.
+    monkeypatch.setattr(golems, "_TEMPERATURE", dict.fromkeys(golems._TEMPERATURE, 0.8))
+    found, experience = set(), engine.player.experience
+    engine.player.inventory.set(0, ITEM_ID["diamond_sword"], 1)
+    for _ in range(12):
+        state(engine).mobs.clear()
+        state(engine).mobs.add(MOB_KIND_ID[mob], (0.5, float(FLOOR), 2.5), 0.0)
+        state(engine).mobs.health[:] = 0.5
+        engine.tick({})
+        engine.tick({"attack": 1})
+        ticks(engine, 14)
+        found |= {ITEMS[item].name for item in state(engine).items.item.tolist()}
+        state(engine).items.clear()
+    assert state(engine).statistics.copy()["kill_entity"][mob] == 12
+    assert found == drops and engine.player.experience == experience

@@ -19,7 +19,7 @@ from rllib_minestudio.env.voxel.game import husbandry
 from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
 from rllib_minestudio.env.voxel.world.block_states import kind_of, properties_of
 from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, BLOCKS
-from tests.env.voxel.arena import FLOOR, arena, state, ticks
+from tests.env.voxel.arena import FLOOR, arena, cleared, state, ticks
 
 GRASS_BLOCK, DIRT, GRASS = (BLOCK_ID[name] for name in ("grass_block", "dirt", "grass"))
 
@@ -31,15 +31,8 @@ def stage():
 
 @pytest.fixture
 def engine(stage):
-    """The stage without animals and items, the player in the middle with empty hands."""
-    stage.execute(f"/tp @p 0.5 {FLOOR} 0.5 0 0")
-    game = state(stage)
-    game.mobs.clear()
-    game.items.clear()
-    game.world.fill((-12, 13), (FLOOR, FLOOR + 4), (-12, 13), 0)
-    stage.player.inventory.clear()
-    stage.player.selected = 0
-    return stage
+    """The stage without anything on it."""
+    return cleared(stage)
 
 
 def put(engine, mob, *, at=(0.5, 2.0), **fields):
@@ -316,4 +309,8 @@ def test_summoned_animals_are_as_their_data_says(engine):
     result = engine.execute("/summon sheep ~2 ~ ~ {Color:16}")
     assert "Color must be 0 to 15; got 16" in str(result)
     assert "ignored" in str(engine.execute("/summon cow ~2 ~ ~ {NoAI:1b}"))
+    for mob, data in (("iron_golem", "{Age:-24000}"), ("cow", "{Color:3}")):
+        assert "is ignored" in str(engine.execute(f"/summon {mob} ~2 ~ ~ {data}"))
+        last = state(engine).mobs.records[state(engine).mobs.count - 1]
+        assert last["age"] == last["coat"] == 0
     assert "ignored" not in str(engine.execute("/summon cow ~2 ~ ~ {Age:0}"))

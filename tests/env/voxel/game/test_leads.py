@@ -7,7 +7,7 @@ from rllib_minestudio.env.voxel.entities.records import LED, MOB_KIND_ID, TIED, 
 from rllib_minestudio.env.voxel.game import leads
 from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
 from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
-from tests.env.voxel.arena import FLOOR, arena, state, ticks
+from tests.env.voxel.arena import FLOOR, arena, cleared, state, ticks
 
 FENCE = (0, FLOOR, 5)
 
@@ -20,14 +20,9 @@ def stage():
 @pytest.fixture
 def engine(stage):
     """The stage without anything on it, the player with two leads."""
-    game = state(stage)
-    game.mobs.clear()
-    game.items.clear()
-    game.world.fill((-12, 13), (FLOOR, FLOOR + 4), (-12, 13), 0)
-    stage.execute(f"/tp @p 0.5 {FLOOR} 0.5 0 20")
-    stage.player.inventory.clear()
-    stage.player.inventory.set(0, ITEM_ID["lead"], 2)
-    return stage
+    engine = cleared(stage, pitch=20.0)
+    engine.player.inventory.set(0, ITEM_ID["lead"], 2)
+    return engine
 
 
 def cow(engine, *, at=(0.5, 2.0), **fields):
@@ -120,6 +115,16 @@ def test_a_fence_that_goes_lets_go(engine):
     state(engine).world.set_block(*FENCE, 0)
     engine.tick({})
     assert mob["leash"] == UNTIED and lying(engine) == ["lead"]
+
+
+def test_a_fence_on_land_that_is_not_loaded_still_holds(engine, monkeypatch):
+    state(engine).world.set_block(*FENCE, BLOCK_ID["oak_fence"])
+    mob = cow(engine, leash=LED, at=(2.5, 5.5))
+    leads.tie(state(engine), FENCE)
+    monkeypatch.setattr(state(engine).world, "is_loaded", lambda x, z: False)
+    monkeypatch.setattr(state(engine).world, "kind_at", lambda x, y, z: 0)
+    leads.tick(state(engine))
+    assert mob["leash"] == TIED
 
 
 def test_other_blocks_tie_nothing(engine):

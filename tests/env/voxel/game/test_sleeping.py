@@ -6,7 +6,7 @@ import pytest
 from rllib_minestudio.env.voxel.game import sleeping
 from rllib_minestudio.env.voxel.world.block_states import block_of
 from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
-from tests.env.voxel.arena import FLOOR, arena, state, ticks
+from tests.env.voxel.arena import FLOOR, arena, cleared, state, ticks
 
 BED = BLOCK_ID["red_bed"]
 NIGHT = 13000
@@ -22,13 +22,11 @@ def stage():
 def engine(stage):
     """The stage at night, with a bed ahead whose head is the farther half."""
     game = state(stage)
-    game.bed = game.spawn_point = None
+    game.spawn_point = None
     game.raining = False
     game.time = NIGHT
-    game.mobs.clear()
     stage.execute("/gamerule doDaylightCycle true")
-    stage.execute(f"/tp @p 0.5 {FLOOR} 0.5 0 35")
-    game.world.fill((-6, 7), (FLOOR, FLOOR + 4), (-6, 7), 0)
+    cleared(stage, pitch=35.0)
     game.world.set_blocks(
         {
             FOOT: block_of(BED, {"facing": "south", "part": "foot"}),
@@ -113,6 +111,27 @@ def test_a_hit_and_a_bed_that_vanishes_end_the_sleep(engine):
     engine.execute(f"/setblock 0 {FLOOR} 3 air")
     engine.tick({})
     assert state(engine).bed is None
+
+
+@pytest.mark.parametrize("command", ["/tp @p 30.5 100 30.5", "/kill @p"])
+def test_a_teleport_and_a_death_end_the_sleep(engine, command):
+    engine.tick({"use": 1})
+    state(engine).spawn_point = None
+    assert engine.execute(command).ok
+    there = engine.player.position.copy()
+    ticks(engine, 5)
+    assert state(engine).bed is None and state(engine).time < 24000
+    assert np.abs(engine.player.position - there)[[0, 2]].max() < 1.0
+    engine.tick({"camera": (0.0, 10.0)})
+    assert engine.player.yaw != 0.0
+
+
+def test_a_sleeper_who_dies_lies_there(engine):
+    engine.tick({"use": 1})
+    engine.player.health = 0.0
+    ticks(engine, 3)
+    assert engine.player_dead and state(engine).bed is None
+    state(engine).player_dead = False
 
 
 def test_the_sun_stands_still_where_the_rule_says_so(engine):

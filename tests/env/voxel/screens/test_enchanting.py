@@ -38,6 +38,11 @@ def test_levels_begin_with_minecrafts_points(level, points):
     assert level_at(points + 1) == level and (not points or level_at(points - 1) == level - 1)
 
 
+def test_any_number_of_points_has_a_level():
+    level = level_at(10**18)
+    assert points_of(level) <= 10**18 < points_of(level + 1)
+
+
 def test_paying_levels_keeps_the_share_of_the_next():
     assert without_levels(points_of(30), 3) == points_of(27)
     half = (points_of(10) + points_of(11)) // 2
@@ -76,15 +81,31 @@ def test_what_an_offer_gives_is_within_the_rules(item):
             assert enchantment.least + number * enchantment.least_by_level <= most
 
 
+def power_from(level, quarter):
+    """The probability of each power that an offer of a level has: independent of the engine's."""
+    shares = (np.arange(20001) + 0.5) / 20001  # the sum of two uniform numbers is triangular
+    triangle = np.where(shares < 0.5, np.sqrt(2 * shares), 2 - np.sqrt(2 - 2 * shares)) - 1
+    found = Counter()
+    for one in range(quarter + 1):
+        for other in range(quarter + 1):
+            base = level + 1 + one + other
+            for power in np.rint(base * (1 + 0.15 * triangle)).astype(int).tolist():
+                found[max(power, 1)] += 1 / len(triangle) / (quarter + 1) ** 2
+    return found
+
+
 def test_weights_decide_how_often_each_is_given_first():
-    """At level 1 a diamond pickaxe can have efficiency (10) and unbreaking (5) alone."""
+    """At level 3 a diamond pickaxe can have efficiency (weight 10) and, from a power of 5 on,
+    unbreaking (5); silk touch and fortune need 15."""
     first = Counter()
-    for seed in range(6000):
-        given = enchant(seed, 0, PICKAXE, 3)
-        first.update([next(iter(given))] if given else [])
-    assert set(first) <= {"efficiency", "unbreaking"}
+    for seed in range(8000):
+        first[next(iter(enchant(seed, 0, PICKAXE, 3)))] += 1
+    wanted = sum(
+        share * (1.0 if power < 5 else 10 / 15) for power, share in power_from(3, 10 // 4).items()
+    )
+    assert set(first) == {"efficiency", "unbreaking"}
     share = first["efficiency"] / first.total()
-    assert share > 0.6
+    assert share == pytest.approx(wanted, abs=4 * np.sqrt(wanted * (1 - wanted) / 8000))
 
 
 def test_the_clue_is_true_and_enchanted_or_foreign_things_get_no_offer():
