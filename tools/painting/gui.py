@@ -151,9 +151,10 @@ def _enchanting(layout: ScreenLayout) -> Rgba:
     for slot in layout.slots:
         _slot(sheet, slot.x - layout.left, slot.y - layout.top, 1)
     _hole(sheet, 59, 13, 110, 59)
-    for y, tone in ((166, (150, 132, 100)), (185, (92, 84, 70)), (204, (136, 136, 196))):
-        fill(sheet, 0, y, 108, 19, tuple(part // 2 for part in tone))
-        fill(sheet, 1, y + 1, 106, 17, tone)
+    fields = ((166, (150, 132, 100)), (185, (92, 84, 70)), (204, (136, 136, 196)))
+    for y, (red, green, blue) in fields:
+        fill(sheet, 0, y, 108, 19, (red // 2, green // 2, blue // 2))
+        fill(sheet, 1, y + 1, 106, 17, (red, green, blue))
     for number in range(3):
         for y, tone in ((223, (128, 224, 32)), (239, (84, 96, 60))):
             left = 16 * number
