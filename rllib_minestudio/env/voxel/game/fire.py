@@ -2,25 +2,36 @@
 
 A fire has an age, 0 to 15, and a scheduled tick each 30 to 39 ticks in which it grows older, eats
 its neighbours and spreads (`FireBlock.tick`); `data/flammable.csv` has the odds of each kind of
-block. Rain puts it out, netherrack keeps it for ever. Flint and steel also opens a portal in a frame
-of obsidian (`PortalShape`); there is nowhere to go to behind it.
+block. Rain puts it out, netherrack keeps it for ever. Flint and steel also opens a portal in a
+frame of obsidian (`PortalShape`); there is nowhere to go to behind it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from fnmatch import fnmatchcase
+from collections.abc import Callable, Iterator
+from functools import partial
 
-import numpy as np
-
-from rllib_minestudio.env.voxel.data import DIFFICULTIES, read_csv
+from rllib_minestudio.env.voxel.data import DIFFICULTIES
+from rllib_minestudio.env.voxel.entities.goals import body_height, half_width
 from rllib_minestudio.env.voxel.game.block_ticks import Place
 from rllib_minestudio.env.voxel.game.game_state import GameState
-from rllib_minestudio.env.voxel.game.placement import DIRECTIONS, beside, is_supported
+from rllib_minestudio.env.voxel.game.placement import (
+    DIRECTIONS,
+    FLAMMABLE,
+    beside,
+    can_burn_at,
+    is_supported,
+)
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
-from rllib_minestudio.env.voxel.world.block_states import block_of, kind_of, properties_of, turned_to
-from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, BLOCKS
+from rllib_minestudio.env.voxel.player.player import STANDING_HEIGHT, WIDTH
+from rllib_minestudio.env.voxel.world.block_states import (
+    block_of,
+    kind_of,
+    properties_of,
+    turned_to,
+)
+from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT
 
 FLINT_AND_STEEL, FIRE_CHARGE = ITEM_ID["flint_and_steel"], ITEM_ID["fire_charge"]
@@ -33,26 +44,6 @@ _LEAST_DELAY, _MORE_DELAY = 30, 9
 OLDEST = 15
 _OLD = 3
 """Age above which a fire goes out that has nothing to burn."""
-
-
-def _odds() -> dict[int, tuple[int, int]]:
-    """How easily each kind catches fire, and is eaten by it."""
-    found = {}
-    for row in read_csv("flammable.csv"):
-        patterns = row["kinds"].split()
-        for kind, block in enumerate(BLOCKS):
-            if any(fnmatchcase(block.name, pattern) for pattern in patterns):
-                found[kind] = int(row["ignites"]), int(row["burns"])
-    return found
-
-
-FLAMMABLE = _odds()
-"""Kind -> (odds that it is set on fire, odds that it burns away)."""
-
-
-def burns_at(state: GameState, place: Place) -> bool:
-    """Whether fire beside or below something at a place has something to burn."""
-    return any(state.world.kind_at(*beside(place, side)) in FLAMMABLE for side in DIRECTIONS)
 
 
 def ignite(state: GameState, place: Place) -> bool:
@@ -105,7 +96,7 @@ def _burn(state: GameState, place: Place) -> None:
     if older != age:
         world.set_block(*place, turned_to(block, age=str(older)))
     if not is_kept:
-        has_food = burns_at(state, place)
+        has_food = can_burn_at(place, world.block_at)
         if not has_food and age > _OLD:
             world.set_block(*place, AIR)
             return
@@ -162,7 +153,7 @@ def _odds_at(state: GameState, place: Place) -> int:
     return max(FLAMMABLE.get(kind, (0, 0))[0] for kind in kinds)
 
 
-# -------------------------------------------------------------------------------- what it does to whom
+# -------------------------------------------------------------------------------- whom it harms
 
 _HARM = 1.0
 _BURNING_TICKS = 160
@@ -180,21 +171,21 @@ def tick(state: GameState) -> None:
     if not fires and player.fire_ticks <= 0 and not (mobs["fire_ticks"] > 0).any():
         return
     x, y, z = player.position.tolist()
+    touched = _touches(fires, x, y, z, WIDTH / 2, STANDING_HEIGHT)
     player.fire_ticks = _burning(
-        state, player.fire_ticks, PLAYERS_GRACE, _touches(fires, x, y, z, 0.3, 1.8), _hurt_player
+        state, player.fire_ticks, PLAYERS_GRACE, touched, partial(_hurt_player, state)
     )
     for row in range(state.mobs.count):
         mob = mobs[row]
         if mob["death_ticks"]:
             continue
         x, y, z = mob["position"].tolist()
-        half, height = state.body_of(row)
+        half, height = half_width(mob), body_height(mob)
         ticks = int(mob["fire_ticks"])
         touched = _touches(fires, x, y, z, half, height)
         if touched or ticks > 0:
-            mob["fire_ticks"] = _burning(
-                state, ticks, MOBS_GRACE, touched, lambda game, row=row: game.hurt_mob(row, _HARM)
-            )
+            harm = partial(state.hurt_mob, row, _HARM)
+            mob["fire_ticks"] = _burning(state, ticks, MOBS_GRACE, touched, harm)
 
 
 def _hurt_player(state: GameState) -> None:
@@ -202,24 +193,25 @@ def _hurt_player(state: GameState) -> None:
         state.hurt_player(_HARM)
 
 
-def _burning(state: GameState, ticks: int, grace: int, touched: bool, hurt) -> int:  # noqa: ANN001
-    """Harm one who is in fire or burns; return the ticks of burning that are left."""
-    if state.raining and not touched:
-        return min(ticks, 0)
+def _burning(
+    state: GameState, ticks: int, grace: int, touched: bool, hurt: Callable[[], None]
+) -> int:
+    """Harm one who is in fire or burns.
+
+    Returns:
+        Ticks of burning that are left; below 0 the ticks in fire until one begins to burn.
+    """
     if touched:
-        hurt(state)
-        ticks = ticks + 1 if ticks <= 0 else ticks
-        return _BURNING_TICKS if ticks >= 0 else ticks
-    if ticks > 0:
-        if ticks % _PERIOD == 0:
-            hurt(state)
-        return ticks - 1
-    return -grace
+        hurt()
+        return _BURNING_TICKS if ticks >= -1 else ticks + 1
+    if ticks <= 0 or state.raining:
+        return -grace
+    if ticks % _PERIOD == 0:
+        hurt()
+    return ticks - 1
 
 
-def _touches(
-    fires: frozenset[Place], x: float, y: float, z: float, half: float, height: float
-) -> bool:
+def _touches(fires: set[Place], x: float, y: float, z: float, half: float, height: float) -> bool:
     """Whether a body with its feet at (x, y, z) is in a fire."""
     if not fires:
         return False
@@ -279,7 +271,9 @@ def portal_cells(state: GameState, place: Place, axis: str) -> list[Place]:
     if not _LEAST_WIDTH <= width <= _MOST:
         return []
     height = 0
-    while height < _MOST + 1 and all(kind(along(corner, at, height)) in _EMPTY for at in range(width)):
+    while height < _MOST + 1 and all(
+        kind(along(corner, at, height)) in _EMPTY for at in range(width)
+    ):
         if any(kind(along(corner, at, height)) != OBSIDIAN for at in (-1, width)):
             return []
         height += 1

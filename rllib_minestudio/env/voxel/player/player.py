@@ -127,6 +127,7 @@ class Player:
         effects: Status effects by name: (amplifier, ticks left).
         selected: Hotbar slot in the main hand, 0 to 8.
         experience: Points of experience; enchanting spends them.
+        fire_ticks: Ticks of burning that are left; below 0, ticks in fire until one burns.
         enchanting_seed: What the offers of enchanting tables follow from.
         damage_bonus: Damage that effects add to an attack.
         attack_haste: Factor of effects on the attacks per second.
@@ -144,6 +145,7 @@ class Player:
         self.selected = 0
         self.experience = 0
         self.enchanting_seed = 0
+        self.fire_ticks = 0
         self._forget_effects()
         self.equipped: int | None = None
         self.equipped_data = 0
@@ -166,6 +168,7 @@ class Player:
         state["speed_factor"] = 1.0
         state["hold"] = 1.0
         self.effects.clear()
+        self.fire_ticks = 0
         self._forget_effects()
         self.equipped = None
         self.update_equipment()
