@@ -25,6 +25,7 @@ from rllib_minestudio.env.voxel.game.placement import (
 )
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
 from rllib_minestudio.env.voxel.player.player import STANDING_HEIGHT, WIDTH
+from rllib_minestudio.env.voxel.world import lava
 from rllib_minestudio.env.voxel.world.block_states import (
     block_of,
     kind_of,
@@ -156,6 +157,8 @@ def _odds_at(state: GameState, place: Place) -> int:
 # -------------------------------------------------------------------------------- whom it harms
 
 _HARM = 1.0
+_LAVA_TICKS = 300
+"""Ticks for which one burns who has been in lava."""
 _BURNING_TICKS = 160
 """Ticks for which one burns who has been in fire for a second."""
 _PERIOD = 20
@@ -168,6 +171,8 @@ def tick(state: GameState) -> None:
     """Harm the player and the animals that are in fire, or burn."""
     fires = state.block_ticks.places(BURN)
     player, mobs = state.player, state.mobs.records[: state.mobs.count]
+    if lava.is_in_lava(state.world.blocks, player.position):
+        player.fire_ticks = _LAVA_TICKS
     if not fires and player.fire_ticks <= 0 and not (mobs["fire_ticks"] > 0).any():
         return
     x, y, z = player.position.tolist()
