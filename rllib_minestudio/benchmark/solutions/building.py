@@ -217,3 +217,93 @@ class Gate(Family):
             if not (yield from put_at(player, cell, self.item)):
                 return False
         return True
+
+
+# --------------------------------------------------------------------------- a portal to the Nether
+
+_OBSIDIAN, _INSIDE_HEIGHT = "obsidian", 3
+
+
+@dataclass(frozen=True)
+class Portal(Family):
+    """Builds a frame of obsidian on level ground nearby, and lights it with flint and steel."""
+
+    def play(self, player: OmniscientBody) -> Skill:
+        """Sink its foot, build posts from the ground, the rest from two blocks up, and light it."""
+        site = next(_portal_sites(player), None)
+        if site is None:
+            return False
+        stand, foot, posts, corners, beam, inside = site
+        yield from walk(player, stand, lambda cell: cell == stand)
+        yield from stand_in_middle(player)
+        for cell in foot:
+            if player.memory.name_of(cell) != _OBSIDIAN and not (yield from mine(player, cell)):
+                return False
+        for part, higher in ((foot + posts[:4], 0), (posts[4:], 1), (corners + beam, 1)):
+            if higher and not (yield from rise(player, _OBSIDIAN, higher)):
+                return False
+            for cell in part:
+                if not (yield from put_at(player, cell, _OBSIDIAN)):
+                    return False
+        return (yield from _light(player, inside))
+
+
+def _light(player: OmniscientBody, inside: tuple[Cell, ...]) -> Skill:
+    """Strike fire in one of the cells of a frame that can be aimed at."""
+    if not (yield from Stations(player).have_in_hotbar(("flint_and_steel",))):
+        return False
+    yield from hold_one_of(player, ("flint_and_steel",))
+    for cell in inside:
+        if (aim := _aim(player, cell)) is not None:
+            yield from player.look_at(aim, _TOLERANCE)
+            yield {"use": 1}
+            yield from player.react()
+            if player.survey.block_name(*cell) == "nether_portal":
+                return True
+    return False
+
+
+class _PortalSite(NamedTuple):
+    """A place for a frame.
+
+    Attributes:
+        stand: The cell to build it from.
+        foot: The cells of its lowest row, in the ground.
+        posts: The cells of the posts, from the ground up.
+        corners: The cells on top of the posts.
+        beam: The cells of the beam between these.
+        inside: The cells that are to be the portal.
+    """
+
+    stand: Cell
+    foot: tuple[Cell, ...]
+    posts: tuple[Cell, ...]
+    corners: tuple[Cell, ...]
+    beam: tuple[Cell, ...]
+    inside: tuple[Cell, ...]
+
+
+def _portal_sites(player: OmniscientBody) -> Iterator[_PortalSite]:
+    """Yield level places for a frame of four by five, the nearest first."""
+    x, y, z = player.cell
+    around = range(-_SEARCH, _SEARCH + 1)
+    stands = [(x + i, y + j, z + k) for i in around for j in (0, -1, 1) for k in around]
+    for stand in sorted(stands, key=lambda cell: (player.far_from(cell), abs(cell[1] - y))):
+        if not _is_level(player, stand):
+            continue
+        for dx, dz in SIDES:
+            columns = [
+                (stand[0] + _AHEAD * dx + side * dz, stand[1], stand[2] + _AHEAD * dz + side * dx)
+                for side in (-1, 0, 1, 2)
+            ]
+            if all(_is_level(player, column) for column in columns):
+                left, *middles, right = columns
+                heights = range(_INSIDE_HEIGHT)
+                yield _PortalSite(
+                    stand,
+                    tuple(_above(column, -1) for column in middles),
+                    tuple(_above(post, h) for h in heights for post in (left, right)),
+                    tuple(_above(post, _INSIDE_HEIGHT) for post in (left, right)),
+                    tuple(_above(column, _INSIDE_HEIGHT) for column in middles),
+                    tuple(_above(column, h) for h in heights for column in middles),
+                )

@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from rllib_minestudio.benchmark.solutions.building import Gate, Pillar
+from rllib_minestudio.benchmark.solutions.building import Gate, Pillar, Portal
 from rllib_minestudio.benchmark.solutions.crafting import Chest, CraftItems, SmeltItems
 from rllib_minestudio.benchmark.solutions.family import Family, OmniscientBody
 from rllib_minestudio.benchmark.solutions.gathering import (
@@ -26,6 +26,7 @@ from rllib_minestudio.benchmark.solutions.using import (
     Consume,
     PutDown,
     RaiseGolem,
+    SetFire,
     Sleep,
     UseOnAnimal,
     UseOnBlock,
@@ -86,6 +87,7 @@ FAMILIES: dict[str, type[Family]] = {
     "dig_and_fill": DigAndFill,
     "pillar": Pillar,
     "gate": Gate,
+    "portal": Portal,
     "craft": CraftItems,
     "smelt": SmeltItems,
     "chest": Chest,
@@ -97,6 +99,7 @@ FAMILIES: dict[str, type[Family]] = {
     "put_down": PutDown,
     "consume": Consume,
     "golem": RaiseGolem,
+    "set_fire": SetFire,
     "sleep": Sleep,
     "use_on_block": UseOnBlock,
     "use_on_animal": UseOnAnimal,

@@ -24,6 +24,7 @@ from rllib_minestudio.env.agents.toolmaker.gathering import (
     can_mine_from,
     collect,
     place,
+    places_for,
 )
 from rllib_minestudio.env.agents.toolmaker.sight import Cell, Point, middle
 from rllib_minestudio.env.agents.toolmaker.walking import mine, walk
@@ -131,6 +132,30 @@ class Sleep(Family):
             if player.info["custom"].get("sleep_in_bed", 0) > before:
                 return True
         return False
+
+
+@dataclass(frozen=True)
+class SetFire(Family):
+    """Sets the ground nearby on fire."""
+
+    item: str = option(None, "With what.", check=check_item)
+    count: int = option(1, "How many fires.", least=1)
+
+    def play(self, player: OmniscientBody) -> Skill:
+        """Light one fire after the other."""
+        enough = used(player, self.item) + self.count
+        if not (yield from take_in_hand(player, self.item)):
+            return False
+        places = sorted(places_for(player), key=lambda place: -math.dist(place[0], player.cell))
+        for cell, aim in places:
+            if used(player, self.item) >= enough:
+                break
+            if player.memory.is_air(cell):
+                yield from player.look_at(aim)
+                yield from player.brush_aside()
+                yield {"use": 1}
+                yield from player.wait(2)
+        return used(player, self.item) >= enough
 
 
 @dataclass(frozen=True)

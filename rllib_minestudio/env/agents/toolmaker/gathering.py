@@ -282,7 +282,7 @@ _LOOK_DOWN = 35.0
 def place(body: AgentBody, item: str) -> Skill:
     """Put down a block from the hotbar where there is room, and check that it is there."""
     for _ in range(_TRIES):
-        options = list(_options(body))
+        options = list(places_for(body))
         if not options:
             yield from _look_around(body)
             continue
@@ -308,7 +308,7 @@ def _placing_cost(body: AgentBody, cell: Cell) -> float:
     return math.hypot(pitch, yaw) / 30.0 + 2.0 * abs(cell[1] - body.cell[1])
 
 
-def _options(body: AgentBody) -> Iterator[tuple[Cell, Point]]:
+def places_for(body: AgentBody) -> Iterator[tuple[Cell, Point]]:
     """Yield empty cells within reach for a block, and where to aim to put it there."""
     feet_x, feet_y, feet_z = body.cell
     reach = range(-3, 4)

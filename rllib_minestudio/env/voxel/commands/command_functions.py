@@ -42,7 +42,7 @@ from rllib_minestudio.env.voxel.entities.records import (
     SHORN,
     YOUNG_AGE,
 )
-from rllib_minestudio.env.voxel.game import golems, spawning
+from rllib_minestudio.env.voxel.game import fire, golems, spawning
 from rllib_minestudio.env.voxel.game.event_handlers import resolve_all
 from rllib_minestudio.env.voxel.game.game_state import GAME_RULES
 from rllib_minestudio.env.voxel.game.loot import drop_loot
@@ -73,6 +73,7 @@ from rllib_minestudio.env.voxel.world.block_states import (
     FAMILY_OF,
     BlockFilter,
     block_of,
+    kind_of,
 )
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, BLOCKS, Shape
 from rllib_minestudio.env.voxel.world.climate import BIOMES
@@ -119,6 +120,8 @@ def setblock(source: Source, arguments: list[str]) -> CommandResult:
     if not _put(source, ((x, x + 1), (y, y + 1), (z, z + 1)), block, mode, only):
         raise CommandError("Could not set the block")
     golems.come_to_life(source.state, (x, y, z))
+    if kind_of(block) == fire.FIRE:
+        fire.begin(source.state, (x, y, z))
     return CommandResult(True, f"Changed the block at {x}, {y}, {z}", lacking)
 
 

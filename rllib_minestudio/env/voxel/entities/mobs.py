@@ -527,6 +527,7 @@ EVENT_DTYPE = np.dtype(
         ("amount", np.float64),
         ("coat", np.int64),  # of a mob that died
         ("is_young", np.int64),  # whether it was
+        ("is_burning", np.int64),  # and whether it burnt
         ("position", np.float64, 3),  # where it happened; whole numbers for a block
     ],
     align=True,
@@ -548,7 +549,7 @@ def emit(
         event.kind = kind
         event.subject = subject
         event.amount = amount
-        event.coat = event.is_young = 0
+        event.coat = event.is_young = event.is_burning = 0
         for axis in range(3):
             event.position[axis] = position[axis]
         count[0] += 1
@@ -564,6 +565,7 @@ def emit_death(
     if count[0] > before:
         events[before].coat = mob.coat
         events[before].is_young = 1 if mob.age < 0 else 0
+        events[before].is_burning = 1 if mob.fire_ticks > 0 else 0
 
 
 @kernel()

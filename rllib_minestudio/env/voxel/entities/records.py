@@ -136,6 +136,7 @@ MOB_DTYPE = np.dtype(
         ("age", np.int32),  # ticks: below 0 until it is grown up, above 0 until it breeds again
         ("love_ticks", np.int32),  # ticks left of looking for a partner
         ("aloof_ticks", np.int32),  # ticks before food in the player's hand tempts it again
+        ("fire_ticks", np.int32),  # ticks left of burning; below 0, ticks in fire before it burns
         ("egg_ticks", np.int32),  # ticks before a chicken lays its next egg
         ("leash", np.int32),  # one of the values below
         ("knot", np.int64, 3),  # the fence to which it is tied

@@ -23,6 +23,7 @@ MOST_PER_TICK = 65_536
 
 Place = tuple[int, int, int]
 """A block's x, y and z."""
+_NOWHERE: set[Place] = set()
 _Key = tuple[int, int, int, Place]
 """The tick in which it is due, its priority, its number in the order of scheduling, its place."""
 
@@ -42,6 +43,7 @@ class BlockTicks:
         self.now = 0
         self._scheduled = 0
         self._pending: set[tuple[str, Place]] = set()
+        self._places: dict[str, set[Place]] = {}
         self._queues: dict[str, list[_Key]] = {}
         self._away: dict[Chunk, list[tuple[str, _Key]]] = {}
         self._asked_at: Chunk | None = None
@@ -61,7 +63,7 @@ class BlockTicks:
         self.clear()
         self.now = now
         for kind, due, priority, place in scheduled:
-            self._pending.add((kind, place))
+            self._expect(kind, place)
             self._scheduled += 1
             key = due, priority, self._scheduled, place
             heappush(self._queues.setdefault(kind, []), key)
@@ -82,10 +84,18 @@ class BlockTicks:
         """
         if (kind, place) in self._pending:
             return
-        self._pending.add((kind, place))
+        self._expect(kind, place)
         self._scheduled += 1
         key = self.now + max(delay, 1), priority, self._scheduled, place
         heappush(self._queues.setdefault(kind, []), key)
+
+    def places(self, kind: str) -> set[Place]:
+        """Return the places for which a tick of a kind is scheduled; not to be changed."""
+        return self._places.get(kind, _NOWHERE)
+
+    def _expect(self, kind: str, place: Place) -> None:
+        self._pending.add((kind, place))
+        self._places.setdefault(kind, set()).add(place)
 
     def advance(self, world: World) -> Iterator[tuple[str, Iterator[Place]]]:
         """Advance by one tick, and yield what is due, in its order.
@@ -133,6 +143,7 @@ class BlockTicks:
                 continue
             self._left -= 1
             self._pending.remove((kind, place))
+            self._places[kind].discard(place)
             yield place
 
     def _welcome_back(self, world: World) -> None:

@@ -69,7 +69,12 @@ def _resolve(state: GameState, event: np.void) -> None:
         _count_damage(state, subject, amount)
     elif kind == MOB_DIED:
         table = husbandry.loot_table(subject, int(event["coat"]), bool(event["is_young"]))
-        _die(state, subject, table, (x, y, z), amount > 0)
+        case = Circumstances(
+            by_player=amount > 0,
+            on_fire=bool(event["is_burning"]),
+            looting=state.player.held_level("looting") if amount > 0 else 0,
+        )
+        _die(state, subject, table, (x, y, z), case)
     elif kind == BLOCK_BROKEN:
         break_block(state, int(x), int(y), int(z))
     elif kind == ITEM_TOUCHED:
@@ -104,15 +109,14 @@ def _die(
     kind: int,
     table: str,
     place: tuple[float, float, float],
-    by_player: bool,
+    case: Circumstances,
 ) -> None:
-    if by_player:
+    if case.by_player:
         state.statistics.add("kill_entity", MOB_KINDS[kind].name)
         state.statistics.add("custom", "mob_kills")
     if table:
-        looting = state.player.held_level("looting") if by_player else 0
-        drop_mob_loot(state, table, place, Circumstances(by_player=by_player, looting=looting))
-        if by_player and MOB_KINDS[kind].food:  # golems yield no experience
+        drop_mob_loot(state, table, place, case)
+        if case.by_player and MOB_KINDS[kind].food:  # golems yield no experience
             state.player.experience += state.random_between(1, _ANIMALS_EXPERIENCE)
 
 

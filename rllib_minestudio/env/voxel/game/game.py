@@ -8,6 +8,7 @@ from typing import Any
 from rllib_minestudio.env.voxel.entities.mobs import tick_items, tick_mobs
 from rllib_minestudio.env.voxel.game import (
     doors,
+    fire,
     golems,
     leads,
     screen_handling,
@@ -38,6 +39,7 @@ BLOCK_TICKS: dict[str, Callable[[GameState, Iterator[Place]], None]] = {
     supports.FALL: supports.let_go,
     doors.RELEASE: doors.release,
     supports.SUPPORT: supports.break_unsupported,
+    fire.BURN: fire.burn,
 }
 """What happens at the scheduled ticks of blocks, by their kind. A handler takes the places in their
 order; those that it leaves are due again in the next tick."""
@@ -171,6 +173,7 @@ class Game:
             )
         if player.effects:
             tick_effects(player, state.hurt_player)
+        fire.tick(state)
         items.displaced = 0
         resolve_all(state)
         if players["hits_block"][0]:

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
 from typing import NamedTuple
 
+from rllib_minestudio.env.voxel.data import read_csv
 from rllib_minestudio.env.voxel.world.block_shapes import (
     DOWN,
     EAST,
@@ -309,6 +311,38 @@ def _on_soil_with_room(block: int, cell: Cell, block_at: BlockAt) -> bool:
     return _on_soil(block, cell, block_at) and all(map(stops_nothing, sides))
 
 
+def _odds() -> dict[int, tuple[int, int]]:
+    found = {}
+    for row in read_csv("flammable.csv"):
+        patterns = row["kinds"].split()
+        for kind, block in enumerate(BLOCKS):
+            if any(fnmatchcase(block.name, pattern) for pattern in patterns):
+                found[kind] = int(row["ignites"]), int(row["burns"])
+    return found
+
+
+FLAMMABLE = _odds()
+"""What burns: kind -> (odds that it is set on fire, odds that it burns away), as in `FireBlock`."""
+
+
+def can_burn_at(cell: Cell, block_at: BlockAt) -> bool:
+    """Whether a fire in a cell has something to burn beside it."""
+    return any(kind_of(block_at(*beside(cell, side))) in FLAMMABLE for side in DIRECTIONS)
+
+
+def _has_ground_or_food(block: int, cell: Cell, block_at: BlockAt) -> bool:
+    """Fire stands on a full side, or hangs on what burns."""
+    on_ground = has_full_side(block_at(*beside(cell, "down")), UP)
+    return on_ground or can_burn_at(cell, block_at)
+
+
+def _in_frame(block: int, cell: Cell, block_at: BlockAt) -> bool:
+    """A portal needs obsidian or itself on all four sides of its plane."""
+    sides = ("west", "east") if properties_of(block)["axis"] == "x" else ("north", "south")
+    return all(kind_of(block_at(*beside(cell, side))) in _FRAME for side in ("up", "down", *sides))
+
+
+_FRAME = frozenset((BLOCK_ID["obsidian"], BLOCK_ID["nether_portal"]))
 _SUPPORTS: dict[str, Callable[[int, Cell, BlockAt], bool]] = {
     "": lambda block, cell, block_at: True,
     "below": _on_full_side,
@@ -320,6 +354,8 @@ _SUPPORTS: dict[str, Callable[[int, Cell, BlockAt], bool]] = {
     "hanging": _hanging,
     "soil": _on_soil,
     "soil and room": _on_soil_with_room,
+    "fire": _has_ground_or_food,
+    "portal": _in_frame,
 }
 
 

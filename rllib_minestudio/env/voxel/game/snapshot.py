@@ -202,6 +202,7 @@ class PlayerDocument(Document):
     selected: _HotbarSlot
     experience: Count
     enchanting_seed: Count
+    fire_ticks: _Integer
     damage_bonus: _Number
     attack_haste: _Number
     mining_haste: _Level
@@ -396,7 +397,15 @@ _OF_GAME = (
     *("dead_keys", "held_slot", "named_item", "name_ticks", "bed", "sleep_ticks", "spawn_point"),
 )
 _OF_PLAYER = (
-    *("selected", "experience", "enchanting_seed", "damage_bonus", "attack_haste", "mining_haste"),
+    *(
+        "selected",
+        "experience",
+        "enchanting_seed",
+        "fire_ticks",
+        "damage_bonus",
+        "attack_haste",
+        "mining_haste",
+    ),
     *("mining_fatigue", "equipped", "equipped_data"),
 )
 """Attributes that are saved and restored under their names."""

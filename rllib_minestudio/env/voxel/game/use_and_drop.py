@@ -26,6 +26,7 @@ from rllib_minestudio.env.voxel.entities.goals import body_height, half_width
 from rllib_minestudio.env.voxel.entities.mobs import DROP_DELAY
 from rllib_minestudio.env.voxel.game import (
     doors,
+    fire,
     golems,
     husbandry,
     leads,
@@ -171,6 +172,22 @@ def _tie(state: GameState, target: np.void) -> Outcome:
     return Outcome.USED if leads.tie(state, _place(target)) else Outcome.PASSED
 
 
+def _strike(state: GameState, target: np.void) -> Outcome:
+    """Set the place before the face that is clicked on fire."""
+    x, y, z = target["face"].tolist()
+    if not (x or y or z):
+        return Outcome.FAILED
+    place = beside(_place(target), direction_of((x, y, z)))
+    if not fire.ignite(state, place):
+        return Outcome.FAILED
+    state.count_use()
+    if state.player.held_item == fire.FIRE_CHARGE:
+        state.use_up()
+    else:
+        state.wear_tool(1)
+    return Outcome.USED
+
+
 def _lie_down(state: GameState, target: np.void) -> Outcome:
     sleeping.lie_down(state, _place(target))
     return Outcome.USED
@@ -271,6 +288,13 @@ USES = Uses(
             leads.animals(EMPTY),
             _on_mob(leads.let_go),
             "An empty hand takes an animal off the lead.",
+        ),
+        Use(
+            Stage.ON_BLOCK,
+            (fire.FLINT_AND_STEEL, fire.FIRE_CHARGE),
+            _strike,
+            "Flint and steel, or a fire charge, sets the place before a block's side on fire, or "
+            "fills a frame of obsidian with a portal; behind it, there is nothing.",
         ),
         Use(
             Stage.ON_BLOCK,

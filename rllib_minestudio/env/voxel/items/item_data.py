@@ -73,7 +73,12 @@ ENCHANTMENTS: dict[str, Enchantment] = {
 }
 """All of Minecraft 1.16.5 by name."""
 
-ACTING = frozenset(("efficiency", "sharpness", "silk_touch", "unbreaking", "looting", "knockback"))
+ACTING = frozenset(
+    (
+        *("efficiency", "fire_aspect", "knockback", "looting", "sharpness", "silk_touch"),
+        "unbreaking",
+    )
+)
 """Those that have consequences in this engine."""
 
 _DIGGERS = ("pickaxe", "axe", "shovel", "hoe")

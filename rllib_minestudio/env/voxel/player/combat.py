@@ -113,6 +113,7 @@ def attack(
     if not _strike(mobs, row, amount, dx, dz, MOB_HURT, events, event_count):
         return
     player.exhaustion += PER_ATTACK
+    mob.fire_ticks = max(mob.fire_ticks, player.fire_aspect)
     yaw = np.radians(player.yaw)
     knocks = player.knockback + (1.0 if sprint_hit else 0.0)
     if knocks > 0.0:

@@ -35,6 +35,8 @@ STANDING_EYES, SNEAKING_EYES = 1.62, 1.27
 """Height of the eyes above the feet, in blocks."""
 USE_DELAY = 4
 """Ticks between two uses while the key is held."""
+_ASPECT_TICKS = 80
+"""Ticks for which a mob burns that is hit, for each level of fire aspect."""
 SWING_TICKS = 6
 """Length of the arm's swing, without effects."""
 
@@ -58,6 +60,7 @@ PLAYER_DTYPE = np.dtype(
         ("attack_damage", np.float64),
         ("sharpness", np.float64),  # damage that an enchantment adds to a full attack
         ("knockback", np.float64),  # level of the enchantment
+        ("fire_aspect", np.int32),  # ticks for which an attack sets on fire
         ("attack_speed", np.float64),
         ("speed_factor", np.float64),
         ("jump_boost", np.float64),  # levels of the effect
@@ -128,6 +131,7 @@ class Player:
         effects: Status effects by name: (amplifier, ticks left).
         selected: Hotbar slot in the main hand, 0 to 8.
         experience: Points of experience; enchanting spends them.
+        fire_ticks: Ticks of burning that are left; below 0, ticks in fire until one burns.
         enchanting_seed: What the offers of enchanting tables follow from.
         damage_bonus: Damage that effects add to an attack.
         attack_haste: Factor of effects on the attacks per second.
@@ -145,6 +149,7 @@ class Player:
         self.selected = 0
         self.experience = 0
         self.enchanting_seed = 0
+        self.fire_ticks = 0
         self._forget_effects()
         self.equipped: int | None = None
         self.equipped_data = 0
@@ -167,6 +172,7 @@ class Player:
         state["speed_factor"] = 1.0
         state["hold"] = 1.0
         self.effects.clear()
+        self.fire_ticks = 0
         self._forget_effects()
         self.equipped = None
         self.update_equipment()
@@ -197,6 +203,7 @@ class Player:
         sharpness = self.held_level("sharpness")
         state["sharpness"] = 0.5 * sharpness + 0.5 if sharpness else 0.0
         state["knockback"] = self.held_level("knockback")
+        state["fire_aspect"] = _ASPECT_TICKS * self.held_level("fire_aspect")
         state["holds_sword"] = item is not None and item.tool == SWORD
         state["mining_speed"] = mining_speeds(
             item, self.mining_haste, self.mining_fatigue, self.held_level("efficiency")

@@ -44,7 +44,7 @@ _CUBE = ((0, 0, 0, 1, 1, 1),)
 
 TRANSLUCENT_KINDS = frozenset(
     (
-        *("ice", "frosted_ice", "slime_block", "honey_block"),
+        *("ice", "frosted_ice", "slime_block", "honey_block", "nether_portal"),
         *(
             block.name
             for block in BLOCKS

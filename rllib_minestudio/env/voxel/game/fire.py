@@ -1,0 +1,288 @@
+"""Fire, as in Minecraft Java 1.16: it burns out, eats what burns, spreads, and harms.
+
+A fire has an age, 0 to 15, and a scheduled tick each 30 to 39 ticks in which it grows older, eats
+its neighbours and spreads (`FireBlock.tick`); `data/flammable.csv` has the odds of each kind of
+block. Rain puts it out, netherrack keeps it for ever. Flint and steel also opens a portal in a
+frame of obsidian (`PortalShape`); there is nowhere to go to behind it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from rllib_minestudio.env.voxel.data import DIFFICULTIES
+from rllib_minestudio.env.voxel.entities.goals import body_height, half_width
+from rllib_minestudio.env.voxel.game.block_ticks import Place
+from rllib_minestudio.env.voxel.game.game_state import GameState
+from rllib_minestudio.env.voxel.game.placement import (
+    DIRECTIONS,
+    FLAMMABLE,
+    beside,
+    can_burn_at,
+    is_supported,
+)
+from rllib_minestudio.env.voxel.items.items import ITEM_ID
+from rllib_minestudio.env.voxel.player.player import STANDING_HEIGHT, WIDTH
+from rllib_minestudio.env.voxel.world import lava
+from rllib_minestudio.env.voxel.world.block_states import (
+    block_of,
+    kind_of,
+    properties_of,
+    turned_to,
+)
+from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID
+from rllib_minestudio.env.voxel.world.box_field import HEIGHT
+
+FLINT_AND_STEEL, FIRE_CHARGE = ITEM_ID["flint_and_steel"], ITEM_ID["fire_charge"]
+BURN = "burn"
+"""The kind of scheduled tick of a fire."""
+FIRE, PORTAL, OBSIDIAN = (BLOCK_ID[name] for name in ("fire", "nether_portal", "obsidian"))
+_NETHERRACK = frozenset((BLOCK_ID["netherrack"], BLOCK_ID["magma_block"]))
+"""On these fire never goes out."""
+_LEAST_DELAY, _MORE_DELAY = 30, 9
+OLDEST = 15
+_OLD = 3
+"""Age above which a fire goes out that has nothing to burn."""
+
+
+def ignite(state: GameState, place: Place) -> bool:
+    """Set a place on fire, or open a portal there; return whether anything happened."""
+    world = state.world
+    x, y, z = place
+    if not (0 <= y < HEIGHT and world.is_loaded(x, z)) or world.kind_at(*place) != AIR:
+        return False
+    if open_portal(state, place):
+        return True
+    block = block_of(FIRE, {})
+    if not is_supported(block, place, world.block_at):
+        return False
+    set_fire(state, place, 0)
+    return True
+
+
+def set_fire(state: GameState, place: Place, age: int) -> None:
+    """Put a fire of an age to a place, and schedule its next tick."""
+    state.world.set_block(*place, block_of(FIRE, {"age": str(age)}))
+    begin(state, place)
+
+
+def begin(state: GameState, place: Place) -> None:
+    """Schedule the next tick of a fire."""
+    delay = _LEAST_DELAY + state.random_between(0, _MORE_DELAY)
+    state.block_ticks.schedule(BURN, place, delay)
+
+
+def burn(state: GameState, places: Iterator[Place]) -> None:
+    """Let the fires at some places burn: their scheduled tick."""
+    for place in places:
+        if state.world.kind_at(*place) == FIRE:
+            _burn(state, place)
+
+
+def _burn(state: GameState, place: Place) -> None:
+    world = state.world
+    block = world.block_at(*place)
+    age = int(properties_of(block)["age"])
+    below = world.block_at(*beside(place, "down"))
+    is_kept = kind_of(below) in _NETHERRACK
+    if not is_supported(block, place, world.block_at):
+        world.set_block(*place, AIR)
+        return
+    if not is_kept and state.raining and state.random() < 0.2 + 0.03 * age:
+        world.set_block(*place, AIR)
+        return
+    older = min(age + state.random_between(0, 2) // 2, OLDEST)
+    if older != age:
+        world.set_block(*place, turned_to(block, age=str(older)))
+    if not is_kept:
+        has_food = can_burn_at(place, world.block_at)
+        if not has_food and age > _OLD:
+            world.set_block(*place, AIR)
+            return
+        lasts = kind_of(below) in FLAMMABLE or age < OLDEST or state.random_between(0, 3)
+        if has_food and not lasts:
+            world.set_block(*place, AIR)
+            return
+        if not has_food:
+            begin(state, place)
+            return
+    begin(state, place)
+    for side in DIRECTIONS:
+        _eat(state, beside(place, side), 250 if side in ("up", "down") else 300, age)
+    _spread(state, place, age)
+
+
+def _eat(state: GameState, place: Place, chance: int, age: int) -> None:
+    """Let a fire burn a neighbour away, which may be on fire then (`checkBurnOut`)."""
+    world = state.world
+    _, odds = FLAMMABLE.get(world.kind_at(*place), (0, 0))
+    if not odds or state.random_between(0, chance - 1) >= odds:
+        return
+    if state.random_between(0, age + 9) < 5 and not state.raining:
+        set_fire(state, place, min(age + state.random_between(0, 4) // 4, OLDEST))
+    else:
+        world.set_block(*place, AIR)
+
+
+def _spread(state: GameState, place: Place, age: int) -> None:
+    """Let a fire set empty places near it on fire: one column to each side, up to four up."""
+    x, y, z = place
+    base = 40 + 7 * DIFFICULTIES.index(state.difficulty)
+    for dx in (-1, 0, 1):
+        for dz in (-1, 0, 1):
+            for dy in range(-1, 5):
+                there = x + dx, y + dy, z + dz
+                if there == place or not 0 <= y + dy < HEIGHT:
+                    continue
+                odds = _odds_at(state, there)
+                if not odds:
+                    continue
+                share = (odds + base) // (age + 30)
+                of = 100 + 100 * max(dy - 1, 0)
+                if state.random_between(0, of - 1) <= share and not state.raining:
+                    older = min(age + state.random_between(0, 4) // 4, OLDEST)
+                    set_fire(state, there, older)
+
+
+def _odds_at(state: GameState, place: Place) -> int:
+    """How easily an empty place is set on fire: by the neighbour that burns best."""
+    if state.world.kind_at(*place) != AIR or not state.world.is_loaded(place[0], place[2]):
+        return 0
+    kinds = (state.world.kind_at(*beside(place, side)) for side in DIRECTIONS)
+    return max(FLAMMABLE.get(kind, (0, 0))[0] for kind in kinds)
+
+
+# -------------------------------------------------------------------------------- whom it harms
+
+_HARM = 1.0
+_LAVA_TICKS = 300
+"""Ticks for which one burns who has been in lava."""
+_BURNING_TICKS = 160
+"""Ticks for which one burns who has been in fire for a second."""
+_PERIOD = 20
+"""Ticks between two points of damage of one who burns."""
+PLAYERS_GRACE, MOBS_GRACE = 20, 1
+"""Ticks in fire before one burns."""
+
+
+def tick(state: GameState) -> None:
+    """Harm the player and the animals that are in fire, or burn."""
+    fires = state.block_ticks.places(BURN)
+    player, mobs = state.player, state.mobs.records[: state.mobs.count]
+    if lava.is_in_lava(state.world.blocks, player.position):
+        player.fire_ticks = _LAVA_TICKS
+    if not fires and player.fire_ticks <= 0 and not (mobs["fire_ticks"] > 0).any():
+        return
+    x, y, z = player.position.tolist()
+    touched = _touches(fires, x, y, z, WIDTH / 2, STANDING_HEIGHT)
+    player.fire_ticks = _burning(
+        state, player.fire_ticks, PLAYERS_GRACE, touched, partial(_hurt_player, state)
+    )
+    for row in range(state.mobs.count):
+        mob = mobs[row]
+        if mob["death_ticks"]:
+            continue
+        x, y, z = mob["position"].tolist()
+        half, height = half_width(mob), body_height(mob)
+        ticks = int(mob["fire_ticks"])
+        touched = _touches(fires, x, y, z, half, height)
+        if touched or ticks > 0:
+            harm = partial(state.hurt_mob, row, _HARM)
+            mob["fire_ticks"] = _burning(state, ticks, MOBS_GRACE, touched, harm)
+
+
+def _hurt_player(state: GameState) -> None:
+    if not state.player.records["fireproof"][0]:
+        state.hurt_player(_HARM)
+
+
+def _burning(
+    state: GameState, ticks: int, grace: int, touched: bool, hurt: Callable[[], None]
+) -> int:
+    """Harm one who is in fire or burns.
+
+    Returns:
+        Ticks of burning that are left; below 0 the ticks in fire until one begins to burn.
+    """
+    if touched:
+        hurt()
+        return _BURNING_TICKS if ticks >= -1 else ticks + 1
+    if ticks <= 0 or state.raining:
+        return -grace
+    if ticks % _PERIOD == 0:
+        hurt()
+    return ticks - 1
+
+
+def _touches(fires: set[Place], x: float, y: float, z: float, half: float, height: float) -> bool:
+    """Whether a body with its feet at (x, y, z) is in a fire."""
+    if not fires:
+        return False
+    inset = half - 0.001
+    return any(
+        (i, j, k) in fires
+        for i in range(math.floor(x - inset), math.floor(x + inset) + 1)
+        for k in range(math.floor(z - inset), math.floor(z + inset) + 1)
+        for j in range(math.floor(y + 0.001), math.floor(y + height - 0.001) + 1)
+    )
+
+
+# ------------------------------------------------------------------------------------------ portals
+
+_LEAST_WIDTH, _LEAST_HEIGHT, _MOST = 2, 3, 21
+_EMPTY = frozenset((AIR, FIRE, PORTAL))
+
+
+def open_portal(state: GameState, place: Place) -> bool:
+    """Fill the frame of obsidian around a place with a portal; return whether there is one."""
+    for axis in ("x", "z"):
+        cells = portal_cells(state, place, axis)
+        if cells:
+            state.world.set_blocks(dict.fromkeys(cells, block_of(PORTAL, {"axis": axis})))
+            return True
+    return False
+
+
+def portal_cells(state: GameState, place: Place, axis: str) -> list[Place]:
+    """Return the cells inside a frame along an axis that contains a place; none without one."""
+    step = (1, 0) if axis == "x" else (0, 1)
+
+    def kind(cell: Place) -> int:
+        return state.world.kind_at(*cell)
+
+    def along(cell: Place, by: int, up: int = 0) -> Place:
+        return cell[0] + by * step[0], cell[1] + up, cell[2] + by * step[1]
+
+    def gap(cell: Place, by: int) -> int:
+        """Cells to the frame in a direction, above a frame all the way; -1 if there is none."""
+        for count in range(_MOST + 1):
+            there = along(cell, by * count)
+            if kind(there) not in _EMPTY:
+                return count if kind(there) == OBSIDIAN else -1
+            if kind(along(there, 0, -1)) != OBSIDIAN:
+                return -1
+        return -1
+
+    bottom = place
+    while bottom[1] > max(place[1] - _MOST, 0) and kind(along(bottom, 0, -1)) in _EMPTY:
+        bottom = along(bottom, 0, -1)
+    left = gap(bottom, -1)
+    if left < 1:
+        return []
+    corner = along(bottom, 1 - left)
+    width = gap(corner, 1)
+    if not _LEAST_WIDTH <= width <= _MOST:
+        return []
+    height = 0
+    while height < _MOST + 1 and all(
+        kind(along(corner, at, height)) in _EMPTY for at in range(width)
+    ):
+        if any(kind(along(corner, at, height)) != OBSIDIAN for at in (-1, width)):
+            return []
+        height += 1
+    closed = all(kind(along(corner, at, height)) == OBSIDIAN for at in range(width))
+    if not closed or not _LEAST_HEIGHT <= height <= _MOST:
+        return []
+    return [along(corner, at, up) for at in range(width) for up in range(height)]
