@@ -82,7 +82,8 @@ def run_by_path(player: OmniscientBody, near: Cell, reached: Callable[[Cell], bo
             return False
         free = (i for i in range(at, len(path)) if _runs_straight(player, path[i]))
         at = max(free, default=at)
-        stuck = stuck + 1 if math.dist(before, player.position) < _STILL else 0
+        moved = math.dist(before[::2], player.position[::2])  # who jumps in place is stuck
+        stuck = stuck + 1 if moved < _STILL else 0
         before = player.position
         yield _run_towards(player, middle(path[at])[::2], stuck > 0)
     return reached(player.cell)

@@ -24,6 +24,7 @@ from rllib_minestudio.benchmark.solutions.gathering import (
 )
 from rllib_minestudio.benchmark.solutions.using import (
     Consume,
+    Enchant,
     PutDown,
     RaiseGolem,
     SetFire,
@@ -98,6 +99,7 @@ FAMILIES: dict[str, type[Family]] = {
     "hunt": Hunt,
     "put_down": PutDown,
     "consume": Consume,
+    "enchant": Enchant,
     "golem": RaiseGolem,
     "set_fire": SetFire,
     "sleep": Sleep,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from itertools import product
 
@@ -17,7 +17,7 @@ from rllib_minestudio.benchmark.solutions.family import (
     check_item,
 )
 from rllib_minestudio.benchmark.solutions.gathering import run_by_path, run_to
-from rllib_minestudio.env.agents.hunter import BODIES, EYE_HEIGHT
+from rllib_minestudio.env.agents.hunter import BODIES, EYE_HEIGHT, ScriptedHunter
 from rllib_minestudio.env.agents.toolmaker.body import Skill, hold_one_of
 from rllib_minestudio.env.agents.toolmaker.gathering import (
     Stations,
@@ -28,6 +28,16 @@ from rllib_minestudio.env.agents.toolmaker.gathering import (
 )
 from rllib_minestudio.env.agents.toolmaker.sight import Cell, Point, middle
 from rllib_minestudio.env.agents.toolmaker.walking import mine, walk
+from rllib_minestudio.env.voxel.items.inventory import ItemStack
+from rllib_minestudio.env.voxel.items.items import ITEM_ID
+from rllib_minestudio.env.voxel.screens.enchanting import offers
+from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS
+from rllib_minestudio.env.voxel.screens.menu import (
+    BUTTON_HEIGHT,
+    BUTTON_LEFT,
+    BUTTON_TOP,
+    BUTTON_WIDTH,
+)
 from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
 from rllib_minestudio.foundation.options import option
 
@@ -249,9 +259,9 @@ class UseOnAnimal(Family):
         """Chase the nearest animal until the item has been used on it, or it cannot be reached."""
         before = used(player, self.item)
         for tick in range(_CHASE_TICKS):
-            goal = self._nearest(player)
+            goal = _nearest(player, self.animal)
             if goal is None:
-                return (yield from self._look_elsewhere(player))
+                return (yield from _look_elsewhere(player, self.animal))
             if player.distance_to(_cell(goal)) > _FAR:
                 yield from run_to(player, (goal[0], goal[2]), leaps=True)
                 continue
@@ -262,34 +272,111 @@ class UseOnAnimal(Family):
                     return True
                 continue
             if math.dist(player.eye, goal) >= _REACH and tick % 40 == 20:
-                yield from self._walk_to(player, goal)
+                yield from _walk_to(player, goal)
             yield {
                 "camera": (pitch, yaw),
                 "forward": int(math.dist(player.eye, goal) >= _REACH - 0.4 and abs(yaw) < 30.0),
             }
         return False
 
-    def _look_elsewhere(self, player: OmniscientBody) -> Skill:
-        """Run to the nearest herd on land that is not loaded yet."""
-        goal = player.survey.nearest_herd(self.animal, _HERDS)
-        return goal is not None and (yield from run_to(player, goal, leaps=True))
 
-    @staticmethod
-    def _walk_to(player: OmniscientBody, goal: Point) -> Skill:
-        """Go round obstacles to a place with a free line to an animal."""
+def _nearest(player: OmniscientBody, animals: Collection[str]) -> Point | None:
+    """Return the middle of the nearest of some kinds of animals, or None."""
+    middles = [
+        (mob["x"], mob["y"] + BODIES[mob["name"]].height / 2, mob["z"])
+        for mob in player.engine.mobs_near(_SIGHT)
+        if mob["name"] in animals
+    ]
+    return min(middles, key=lambda middle: math.dist(player.eye, middle), default=None)
 
-        def reached(cell: Cell) -> bool:
-            eye = cell[0] + 0.5, cell[1] + EYE_HEIGHT, cell[2] + 0.5
-            near = math.dist(eye, goal) < _REACH
-            return near and not player.memory.obstacles(eye, goal)
 
-        return (yield from run_by_path(player, _cell(goal), reached))
+def _look_elsewhere(player: OmniscientBody, animals: Collection[str]) -> Skill:
+    """Run to the nearest herd on land that is not loaded yet."""
+    goal = player.survey.nearest_herd(animals, _HERDS)
+    return goal is not None and (yield from run_to(player, goal, leaps=True))
 
-    def _nearest(self, player: OmniscientBody) -> Point | None:
-        """Return the middle of the nearest animal, or None."""
-        middles = [
-            (mob["x"], mob["y"] + BODIES[mob["name"]].height / 2, mob["z"])
-            for mob in player.engine.mobs_near(_SIGHT)
-            if mob["name"] in self.animal
-        ]
-        return min(middles, key=lambda middle: math.dist(player.eye, middle), default=None)
+
+def _walk_to(player: OmniscientBody, goal: Point) -> Skill:
+    """Go round obstacles to a place with a free line to an animal."""
+    return (yield from run_by_path(player, _cell(goal), _beside(player, goal)))
+
+
+def _beside(player: OmniscientBody, goal: Point) -> Callable[[Cell], bool]:
+    """Return whether a cell is within reach of an animal, with a free line to it."""
+
+    def reached(cell: Cell) -> bool:
+        eye = cell[0] + 0.5, cell[1] + EYE_HEIGHT, cell[2] + 0.5
+        near = math.dist(eye, goal) < _REACH
+        return near and not player.memory.obstacles(eye, goal)
+
+    return reached
+
+
+_HUNTED = ("cow", "pig", "sheep", "chicken")
+_HUNT_TICKS, _MOST_ROUNDS = 50, 400
+_TABLE, _LAPIS = "enchanting_table", "lapis_lazuli"
+
+
+@dataclass(frozen=True)
+class Enchant(Family):
+    """Kills animals for the experience that an enchantment needs, and takes the cheapest offer."""
+
+    item: str = option(None, "What is enchanted, and the weapon.", check=check_item)
+
+    def play(self, player: OmniscientBody) -> Skill:
+        """Gain levels, go back to where the table is, and use it."""
+        if not (yield from take_in_hand(player, self.item)):
+            return False
+        stack = ItemStack(ITEM_ID[self.item], 1, 0)
+        made = offers(player.engine.player.enchanting_seed, stack, shelves=0)
+        level, choice = min(
+            (max(offer.level, number + 1), number)
+            for number, offer in enumerate(made)
+            if offer.level
+        )
+        for _ in range(_MOST_ROUNDS):
+            if player.engine.player.level >= level:
+                break
+            yield from self._kill_one(player)
+        x, _, z = player.relative((0, 0, 0))
+        yield from run_to(player, (x + 0.5, z + 0.5), leaps=True)
+        for _ in range(_TRIES):
+            if (yield from self._take(player, choice)):
+                return True
+        return False
+
+    def _kill_one(self, player: OmniscientBody) -> Skill:
+        """Run to the nearest animal and hit it for a while."""
+        goal = _nearest(player, _HUNTED)
+        if goal is None:
+            return (yield from _look_elsewhere(player, _HUNTED))
+        if player.distance_to(_cell(goal)) > _FAR:
+            yield from run_to(player, (goal[0], goal[2]), leaps=True)
+            return False
+        if not (yield from _walk_to(player, goal)):
+            yield from walk(player, _cell(goal), _beside(player, goal))
+        yield from hold_one_of(player, (self.item,))
+        hunter, before = ScriptedHunter(_HUNTED), player.engine.player.experience
+        for _ in range(_HUNT_TICKS):
+            yield hunter.keys(player.info["player_pos"], player.engine.mobs_near(_SIGHT))
+            if player.engine.player.experience > before:
+                return True
+        return False
+
+    def _take(self, player: OmniscientBody, choice: int) -> Skill:
+        """Put item and lapis lazuli on the table, and click on an offer."""
+        done = player.info["custom"].get("enchant_item", 0)
+        stations = Stations(player)
+        screen = yield from stations.open(_TABLE)
+        if screen is None:
+            return False
+        for name in (self.item, _LAPIS):
+            if (slot := player.slot_of(name)) is not None:
+                yield from screen.shift_click(screen.of_inventory(slot))
+        layout = LAYOUTS[_TABLE]
+        yield from screen.click_at(
+            layout.left + BUTTON_LEFT + BUTTON_WIDTH / 2,
+            layout.top + BUTTON_TOP + (choice + 0.5) * BUTTON_HEIGHT,
+        )
+        yield from stations.leave()
+        return player.info["custom"].get("enchant_item", 0) > done

@@ -289,7 +289,7 @@ class OpenScreen:
     Clicks return whether they hit the slot that they were meant for.
 
     Attributes:
-        kind: "inventory", "crafting_table", "furnace" or "chest".
+        kind: "inventory", "crafting_table", "furnace", "chest" or "enchanting_table".
     """
 
     def __init__(self, body: AgentBody, kind: str) -> None:
@@ -354,6 +354,12 @@ class OpenScreen:
         least, most = self._body.limits.click_gap
         return (yield from self._body.wait(int(self._body.random.integers(least, most + 1))))
 
+    def click_at(self, x: float, y: float) -> Skill:
+        """Click on a place of the screen's panel, and return whether the cursor got there."""
+        reached = yield from self._move_cursor(x, y, _NEAR_ENOUGH)
+        yield from self._press({"attack": 1})
+        return reached
+
     def _move_to(self, slot: int) -> Skill:
         """Move the cursor into a slot, and return whether it got there.
 
@@ -366,11 +372,17 @@ class OpenScreen:
         x, y = (float(v) for v in shift + SLOT_SIZE / 2 + (place.x, place.y))
         slips = body.random.random() < body.limits.slip_rate
         near = _SLIP_PIXELS if slips else _NEAR_ENOUGH
+        reached = yield from self._move_cursor(x, y, near)
+        return reached and self._layout.slot_at(cursor.x, cursor.y) == slot
+
+    def _move_cursor(self, x: float, y: float, near: float) -> Skill:
+        """Move the cursor to within `near` pixels of a place, and return whether it got there."""
+        cursor = self._body.cursor
         for _ in range(_LONGEST):
-            if not body.screen_open:
+            if not self._body.screen_open:
                 return False
             if math.hypot(x - cursor.x, y - cursor.y) <= near:
                 yield {}  # the hand comes to rest
-                return self._layout.slot_at(cursor.x, cursor.y) == slot
+                return True
             yield {"camera": cursor.error_to(x, y)}
         return False

@@ -72,6 +72,8 @@ _FOLLOW_TICKS = 10
 """Ticks between two looks for the parent's place."""
 _TEMPT_RANGE, _TEMPT_STOP = 10.0, 2.5
 """Blocks from the player within which food tempts, and within which the animal stands."""
+_INVISIBLE, _ALWAYS_NOTICED = 0.07, 2.0
+"""Share of its sight in which an animal notices an invisible player, and the least such distance."""
 _ALOOF_TICKS = 100
 _GRAZE_CHANCE, _YOUNG_GRAZE_CHANCE = 1.0 / 1000.0, 1.0 / 50.0
 _LARGEST_TURN = np.pi / 2
@@ -203,11 +205,21 @@ def _begin_stroll(mob: np.void, rng: NDArray[np.uint64]) -> bool:
 
 
 @kernel()
+def _noticed_within(player: np.void, reach: float) -> float:
+    """Blocks within which an animal that sees as far as `reach` notices the player.
+
+    As in the game, who is invisible, without armour, is noticed at 7 % of the distance.
+    """
+    return max(_INVISIBLE * reach, _ALWAYS_NOTICED) if player.invisible else reach
+
+
+@kernel()
 def _begin_look(mob: np.void, player: np.void, rng: NDArray[np.uint64]) -> bool:
     dice = physics.random(rng)
     dx = player.position[0] - mob.position[0]
     dz = player.position[2] - mob.position[2]
-    if dice < _LOOK_CHANCE and dx * dx + dz * dz < _WATCH_RANGE * _WATCH_RANGE:
+    within = _noticed_within(player, _WATCH_RANGE)
+    if dice < _LOOK_CHANCE and dx * dx + dz * dz < within * within:
         mob.goal = LOOK
         mob.follows_player = 1
         mob.goal_ticks = _WATCH_TICKS + int64(physics.random(rng) * _WATCH_TICKS)
@@ -268,7 +280,7 @@ def _begin_breed(mobs: NDArray[np.void], count: int, mob: np.void) -> bool:
 @kernel()
 def _is_tempted(mob: np.void, player: np.void) -> bool:
     """Whether the player is near and holds the animal's food."""
-    near = apart(mob, player) < _TEMPT_RANGE
+    near = apart(mob, player) < _noticed_within(player, _TEMPT_RANGE)
     return near and bool(TEMPTS[mob.kind, player.held_item]) and player.health > 0.0
 
 

@@ -249,7 +249,7 @@ def _tick_mob(
     if mob.position[1] < physics.VOID:
         damage = max(damage, physics.VOID_DAMAGE)
     if damage > 0.0:
-        harm_mob(mobs, row, damage, events, event_count)
+        harm_mob(mobs, row, damage, False, events, event_count)
 
 
 @kernel()
@@ -573,12 +573,13 @@ def harm_mob(
     mobs: NDArray[np.void],
     row: int,
     amount: float,
+    by_player: bool,
     events: NDArray[np.void],
     event_count: NDArray[np.int64],
 ) -> None:
-    """Take health from a mob that nobody hits; its death is an event."""
+    """Take health from a mob that nobody hits; its death, maybe the player's deed, is an event."""
     mob = mobs[row]
     hurt_mob(mobs, row, amount)
     if mob.health <= 0.0 and mob.death_ticks == 0:
         mob.death_ticks = 1
-        emit_death(events, event_count, mob, False)
+        emit_death(events, event_count, mob, by_player)

@@ -1,4 +1,4 @@
-"""Mobs, dropped items and falling blocks: their types, and the record arrays that hold them.
+"""Mobs, dropped and thrown items, falling blocks: their types, and the record arrays that hold them.
 
 With records (numpy structured arrays), kernels can write `mob.health`, and Python can read a column
 of all mobs as a view (`mobs.health`).
@@ -17,6 +17,8 @@ MOB_CAPACITY = 256
 """Most mobs at once."""
 ITEM_CAPACITY = 256
 """Most dropped items at once; the oldest vanish first."""
+THROWN_CAPACITY = 64
+"""Most thrown things in flight at once; the oldest vanish first."""
 FALLING_CAPACITY = 256
 """Most falling blocks at once; others wait until one lands."""
 
@@ -177,6 +179,20 @@ FALLING_DTYPE = np.dtype(
 )
 """One falling block."""
 
+THROWN_DTYPE = np.dtype(
+    [
+        ("position", np.float64, 3),  # bottom centre
+        ("velocity", np.float64, 3),  # blocks per tick
+        ("moved", np.float64, 3),  # change of the position in the last tick
+        ("item", np.int32),
+        ("data", np.int64),  # what else there is, see items.item_data
+        ("ticks", np.int32),  # since it was thrown
+        ("is_clear", np.int32),  # whether it has left the player, whom it can hit from then on
+    ],
+    align=True,
+)
+"""One thrown thing in flight."""
+
 
 class Records:
     """A record array of fixed capacity, with the first `count` rows in use.
@@ -332,6 +348,13 @@ class DroppedItems(Records):
     def age(self) -> NDArray[np.int32]:
         """Ticks since it was dropped, int32 [n]."""
         return self.records["age"][: self.count]
+
+
+class ThrownItems(Records):
+    """All things in flight that the player has thrown."""
+
+    def __init__(self) -> None:
+        super().__init__(THROWN_DTYPE, THROWN_CAPACITY)
 
 
 class FallingBlocks(Records):

@@ -19,7 +19,7 @@ from rllib_minestudio.env.voxel.entities.mobs import (
 )
 from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
 from rllib_minestudio.env.voxel.game import husbandry
-from rllib_minestudio.env.voxel.game.game_state import GameState
+from rllib_minestudio.env.voxel.game.game_state import STATISTIC_SCALE, GameState
 from rllib_minestudio.env.voxel.game.loot import (
     Circumstances,
     drop_loot,
@@ -45,8 +45,6 @@ from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCKS
 _EGG = ITEM_ID["egg"]
 _ANIMALS_EXPERIENCE = 3
 """Most experience for an animal that the player kills; the least is one."""
-_STATISTIC_SCALE = 10
-"""Minecraft counts damage in tenths of a health point."""
 
 
 def resolve_all(state: GameState) -> None:
@@ -63,10 +61,10 @@ def _resolve(state: GameState, event: np.void) -> None:
     kind, subject, amount = int(event["kind"]), int(event["subject"]), float(event["amount"])
     x, y, z = event["position"].tolist()
     if kind == MOB_HURT:
-        _count_damage(state, subject, amount)
+        state.count_damage(subject, amount)
         _wear_by_attack(state)
     elif kind == MOB_SWEPT:
-        _count_damage(state, subject, amount)
+        state.count_damage(subject, amount)
     elif kind == MOB_DIED:
         table = husbandry.loot_table(subject, int(event["coat"]), bool(event["is_young"]))
         case = Circumstances(
@@ -80,7 +78,7 @@ def _resolve(state: GameState, event: np.void) -> None:
     elif kind == ITEM_TOUCHED:
         _pick_up(state, subject - state.items.displaced)
     elif kind == PLAYER_HURT:
-        state.statistics.add("custom", "damage_taken", round(amount * _STATISTIC_SCALE))
+        state.statistics.add("custom", "damage_taken", round(amount * STATISTIC_SCALE))
     elif kind == FOOD_EATEN:
         _eat(state)
     elif kind == GRASS_EATEN:
@@ -89,12 +87,6 @@ def _resolve(state: GameState, event: np.void) -> None:
         husbandry.bear_young(state, state.mobs.records[subject], state.mobs.records[int(amount)])
     elif kind == EGG_LAID:
         state.scatter_item(_EGG, 1, (x, y, z), DROP_DELAY)
-
-
-def _count_damage(state: GameState, kind: int, amount: float) -> None:
-    tenths = round(amount * _STATISTIC_SCALE)
-    state.statistics.add("damage_dealt", MOB_KINDS[kind].name, tenths)
-    state.statistics.add("custom", "damage_dealt", tenths)
 
 
 def _wear_by_attack(state: GameState) -> None:

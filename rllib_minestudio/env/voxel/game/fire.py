@@ -74,6 +74,12 @@ def begin(state: GameState, place: Place) -> None:
     state.block_ticks.schedule(BURN, place, delay)
 
 
+def put_out(state: GameState, place: Place) -> None:
+    """Remove the fire at a place, if there is one."""
+    if state.world.kind_at(*place) == FIRE:
+        state.world.set_block(*place, AIR)
+
+
 def burn(state: GameState, places: Iterator[Place]) -> None:
     """Let the fires at some places burn: their scheduled tick."""
     for place in places:

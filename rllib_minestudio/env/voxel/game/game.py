@@ -11,6 +11,7 @@ from rllib_minestudio.env.voxel.game import (
     fire,
     golems,
     leads,
+    projectiles,
     screen_handling,
     sleeping,
     spawning,
@@ -173,6 +174,8 @@ class Game:
             )
         if player.effects:
             tick_effects(player, state.hurt_player)
+        if state.thrown.count:
+            projectiles.tick(state)
         fire.tick(state)
         items.displaced = 0
         resolve_all(state)

@@ -25,6 +25,7 @@ from rllib_minestudio.env.voxel.entities.records import (
     FallingBlocks,
     MobKind,
     Mobs,
+    ThrownItems,
     coat_of,
 )
 from rllib_minestudio.env.voxel.game.block_ticks import BlockTicks, Place
@@ -58,6 +59,8 @@ NAME_TICKS = 40
 THROW_SPEED = 0.3
 """Speed of an item that the player throws, in blocks per tick."""
 _THROW_LIFT, _BELOW_EYES = 0.1, 0.3
+STATISTIC_SCALE = 10
+"""Minecraft counts damage in tenths of a health point."""
 _GOLDEN_GAMMA = 0x9E3779B97F4A7C15
 _MASK = (1 << 64) - 1
 
@@ -79,6 +82,7 @@ class GameState:
         mobs: All mobs; with natural animals, those on loaded land.
         herds: What is known of animals that come with the land.
         items: All dropped items.
+        thrown: All thrown things in flight.
         falling: All falling blocks.
         block_ticks: What is to happen to blocks, and when.
         particles: The dust of blocks, with a random stream of its own.
@@ -112,6 +116,7 @@ class GameState:
         self.mobs = Mobs()
         self.herds = Herds()
         self.items = DroppedItems()
+        self.thrown = ThrownItems()
         self.falling = FallingBlocks()
         self.block_ticks = BlockTicks()
         self.particles = Particles()
@@ -139,6 +144,7 @@ class GameState:
         self.mobs.clear()
         self.herds.reset(natural_animals)
         self.items.clear()
+        self.thrown.clear()
         self.falling.clear()
         self.block_ticks.clear()
         self.particles.begin(_mix(mixed))
@@ -294,9 +300,15 @@ class GameState:
         record = self.player.records[0]
         hurt_player(record, amount, record["resistance"], self.events, self.event_count)
 
-    def hurt_mob(self, row: int, amount: float) -> None:
+    def hurt_mob(self, row: int, amount: float, by_player: bool = False) -> None:
         """Harm the mob in a row by health points."""
-        harm_mob(self.mobs.records, row, amount, self.events, self.event_count)
+        harm_mob(self.mobs.records, row, amount, by_player, self.events, self.event_count)
+
+    def count_damage(self, kind: int, amount: float) -> None:
+        """Count the health points that the player took from a mob of `MOB_KINDS[kind]`."""
+        tenths = round(amount * STATISTIC_SCALE)
+        self.statistics.add("damage_dealt", MOB_KINDS[kind].name, tenths)
+        self.statistics.add("custom", "damage_dealt", tenths)
 
     def count_use(self) -> None:
         """Count a use of the item in hand."""

@@ -256,4 +256,6 @@ def draw_view(
         state.name_ticks,
         state.particles,
         state.game_time,
+        state.thrown,
+        state.sleep_ticks,
     )

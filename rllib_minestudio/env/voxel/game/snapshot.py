@@ -35,11 +35,14 @@ from rllib_minestudio.env.voxel.entities.records import (
     MOB_DTYPE,
     MOB_KINDS,
     TIED,
+    THROWN_CAPACITY,
+    THROWN_DTYPE,
     UNTIED,
     Records,
 )
 from rllib_minestudio.env.voxel.game.game import BLOCK_TICKS
 from rllib_minestudio.env.voxel.game.game_state import GAME_RULES, GameState
+from rllib_minestudio.env.voxel.game.projectiles import THROWN
 from rllib_minestudio.env.voxel.game.screen_handling import open_again, prepare_inventory
 from rllib_minestudio.env.voxel.game.statistics import STATISTICS
 from rllib_minestudio.env.voxel.items.inventory import HOTBAR_SLOTS, SLOTS, ItemStack
@@ -122,6 +125,8 @@ _BOUNDED: dict[str, Any] = {
     "block": _Block,
     "goal": _Goal,
     "fireproof": _Flag,
+    "invisible": _Flag,
+    "is_clear": _Flag,
     "data": _Data,
     "leash": Annotated[int, Field(ge=UNTIED, le=TIED)],
     "knot": _Coordinate,
@@ -161,6 +166,7 @@ _ItemRecord: Any = _model(
     item=Annotated[int, Field(ge=1, le=max(ITEMS))],
     quantity=_Quantity,  # 0 for one that was picked up, which vanishes in the next tick
 )
+_ThrownRecord: Any = _model("ThrownItemDocument", THROWN_DTYPE)
 _FallingRecord: Any = _model("FallingBlockDocument", FALLING_DTYPE)
 _ParticleRecord: Any = _model("ParticleDocument", PARTICLE_DTYPE)
 _Row = Annotated[int, Field(ge=-1, le=MOB_CAPACITY - 1)]
@@ -283,6 +289,7 @@ class GameDocument(Document):
     mobs: Annotated[list[_MobRecord], Field(max_length=MOB_CAPACITY)]
     herds: HerdsDocument
     items: Annotated[list[_ItemRecord], Field(max_length=ITEM_CAPACITY)]
+    thrown: Annotated[list[_ThrownRecord], Field(max_length=THROWN_CAPACITY)]
     falling: Annotated[list[_FallingRecord], Field(max_length=FALLING_CAPACITY)]
     particles: Annotated[list[_ParticleRecord], Field(max_length=PARTICLE_CAPACITY)]
     containers: Annotated[list[ContainerDocument], Field(max_length=10**6)]
@@ -367,6 +374,7 @@ def _facts(state: GameState) -> dict[str, Any]:
             "away": _rows(state.herds.away),
         },
         "items": _rows(state.items),
+        "thrown": _rows(state.thrown),
         "falling": _rows(state.falling),
         "particles": _rows(state.particles),
         "containers": [
@@ -473,6 +481,7 @@ def _apply(state: GameState, told: GameDocument) -> None:
         (state.mobs, told.mobs),
         (state.herds.away, told.herds.away),
         (state.items, told.items),
+        (state.thrown, told.thrown),
         (state.falling, told.falling),
         (state.particles, told.particles),
     ):
@@ -547,6 +556,8 @@ def _check(told: GameDocument) -> None:
     items = {*single, *(row.item for row in told.items), *(stack[0] for stack in _stacks(told))}
     if unknown := items - ITEMS.keys() - {EMPTY}:
         raise _wrong(f"there is no item {min(unknown)}")
+    if unknown := {row.item for row in told.thrown} - THROWN.keys():
+        raise _wrong(f"the item {min(unknown)} cannot be thrown")
     if any((item == EMPTY) != (quantity == 0) for item, quantity, _ in _stacks(told)):
         raise _wrong("empty slots, and no others, must hold 0 items")
     if lacking := GAME_RULES.keys() - told.rules.keys():

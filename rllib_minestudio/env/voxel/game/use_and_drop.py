@@ -30,6 +30,7 @@ from rllib_minestudio.env.voxel.game import (
     golems,
     husbandry,
     leads,
+    projectiles,
     screen_handling,
     sleeping,
 )
@@ -244,6 +245,13 @@ def _carve(state: GameState, target: np.void) -> Outcome:
     return Outcome.USED
 
 
+def _throw(state: GameState, target: np.void) -> Outcome:
+    projectiles.throw(state)
+    state.count_use()
+    state.use_up()
+    return Outcome.USED
+
+
 def _eat(state: GameState, target: np.void) -> Outcome:
     """Leave it to `locomotion.begin_meal`, which eats while the key is held."""
     return Outcome.HELD
@@ -340,6 +348,14 @@ USES = Uses(
             (husbandry.SHEARS,),
             _carve,
             "Shears carve a face into a pumpkin, which leaves four seeds.",
+        ),
+        Use(
+            Stage.ITEM,
+            projectiles.THROWN,
+            _throw,
+            "A snowball, an egg, a splash potion or a bottle of experience is thrown. Snowballs and "
+            "eggs push animals away, and one egg in eight hatches; a splash potion acts on everybody "
+            "within four blocks, the less the farther away; a bottle gives 3 to 11 points.",
         ),
         Use(Stage.ITEM, FOOD, _eat, "Food is eaten, and milk drunk, while the key is held."),
     )

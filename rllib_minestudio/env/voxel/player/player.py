@@ -66,6 +66,7 @@ PLAYER_DTYPE = np.dtype(
         ("jump_boost", np.float64),  # levels of the effect
         ("resistance", np.float64),  # share of damage that is prevented
         ("fireproof", np.int32),  # whether an effect prevents the damage of lava
+        ("invisible", np.int32),  # whether an effect hides the player from animals
         ("holds_sword", np.int32),
         ("food", np.int32),
         ("food_ticks", np.int32),
@@ -521,13 +522,14 @@ ACTING = frozenset(
     (
         *("speed", "slowness", "haste", "mining_fatigue", "strength", "weakness", "jump_boost"),
         *("resistance", "regeneration", "instant_health", "saturation", "conduit_power"),
-        *("fire_resistance", "instant_damage", "poison", "wither", "hunger"),
+        *("fire_resistance", "instant_damage", "poison", "wither", "hunger", "invisibility"),
+        "night_vision",
     )
 )
 _WITHOUT_OBJECT = frozenset(
     (
         *("water_breathing", "dolphins_grace", "luck", "unluck", "bad_omen"),
-        *("hero_of_the_village", "invisibility"),
+        "hero_of_the_village",
     )
 )
 """Effects on things that do not exist in this engine, so that nothing is lacking without them."""
@@ -546,22 +548,28 @@ def lacking(name: str) -> str:
 
 
 def give_effect(
-    player: Player, name: str, amplifier: int, ticks: int, hurt: Callable[[float], None]
+    player: Player,
+    name: str,
+    amplifier: int,
+    ticks: int,
+    hurt: Callable[[float], None],
+    share: float = 1.0,
 ) -> None:
     """Give the player an effect, replacing one of the same name.
 
     Args:
         player: The player.
-        hurt: Harms the player by health points.
         name: One of `EFFECTS`.
         amplifier: Level minus one, 0 to 255.
         ticks: Duration in ticks.
+        hurt: Harms the player by health points.
+        share: Share of an instant effect's health points.
     """
     if name == "instant_health":
-        player.health += 4.0 * 2.0 ** min(amplifier, 8)
+        player.health += int(share * (4 << min(amplifier, 8)) + 0.5)
         return
     if name == "instant_damage":
-        hurt(6.0 * 2.0 ** min(amplifier, 8))
+        hurt(float(int(share * (6 << min(amplifier, 8)) + 0.5)))
         return
     player.effects[name] = (amplifier, ticks)
     apply_effects(player)
@@ -624,6 +632,7 @@ def apply_effects(player: Player) -> None:
     state["speed_factor"] = (1.0 + 0.2 * level.get("speed", 0)) * slowed
     state["jump_boost"] = level.get("jump_boost", 0)
     state["fireproof"] = "fire_resistance" in level
+    state["invisible"] = "invisibility" in level
     state["resistance"] = min(0.2 * level.get("resistance", 0), 1.0)
     player.damage_bonus = 3.0 * level.get("strength", 0) - 4.0 * level.get("weakness", 0)
     haste, fatigue = level.get("haste", 0), level.get("mining_fatigue", 0)

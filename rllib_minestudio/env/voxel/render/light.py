@@ -375,13 +375,16 @@ def level_brightness() -> NDArray[np.float64]:
     return share / (4 - 3 * share)
 
 
-def light_map(sun_angle: float, gamma: float) -> NDArray[np.float32]:
+def light_map(
+    sun_angle: float, gamma: float, night_vision: float = 0.0
+) -> NDArray[np.float32]:
     """Factors on red, green and blue at each level of block light and of the sky's.
 
     Args:
         sun_angle: Radians from the zenith, see `sky.sun_angle`.
         gamma: 0 leaves colours as they are, 1 corrects them fully. Beyond 1 they overshoot and are
             clipped, as in the game.
+        night_vision: How far each colour is raised to full brightness in its own tone, 0 to 1.
 
     Returns:
         float32 (16, 16, 3), 0 to 1, in steps of 1/255, as the game keeps them in a texture; by
@@ -393,6 +396,7 @@ def light_map(sun_angle: float, gamma: float) -> NDArray[np.float32]:
     from_sky = level_brightness()[:, None] * (sun * 0.95 + 0.05) * sky
     colours = _block_colours()[:, None] + from_sky
     colours = np.clip(_towards(colours, GREY, TOWARDS_GREY), 0, 1)
+    colours = _towards(colours, colours / colours.max(-1, keepdims=True), night_vision)
     colours = _towards(colours, 1 - (1 - colours) ** 4, gamma)
     colours = np.clip(_towards(colours, GREY, TOWARDS_GREY), 0, 1)
     # Where both lights are strong, the game's gamma makes them a hundredth darker than one alone.
@@ -414,11 +418,13 @@ def _towards(
     return colours + (goal - colours) * share
 
 
-def apply_light(camera: Camera, n: Ints, sun_angle: float, gamma: float) -> None:
+def apply_light(
+    camera: Camera, n: Ints, sun_angle: float, gamma: float, night_vision: float
+) -> None:
     """Write the light map into the camera vector, and for the terrain into its integer scratch.
 
     There each colour is a word, `r | g << 8 | b << 16`. Other arguments are as in `light_map`.
     """
-    colours = light_map(sun_angle, gamma).reshape(-1, 3)
+    colours = light_map(sun_angle, gamma, night_vision).reshape(-1, 3)
     camera.vector[LIGHT : LIGHT + colours.size] = colours.reshape(-1)
     n[LIGHT_MAP : LIGHT_MAP + len(colours)] = np.rint(colours * 255) @ (1, 1 << 8, 1 << 16)

@@ -335,7 +335,7 @@ def build_models(
     )
 
 
-# ----------------------------------------------- from mobs, items and falling blocks to *instances*
+# ------------------------------------ from mobs, dropped and thrown items, blocks to *instances*
 # Which model the camera sees where.
 #
 # Positions are taken relative to the eye in double precision, then rounded to float32, so that
@@ -361,6 +361,8 @@ DEATH_FALL_TICKS = 20.0
 ITEM_TURN = 1 / 20
 ITEM_BOB = 0.1
 ITEM_HOVER = 0.1
+# Ticks in flight from which a thrown thing is drawn.
+FIRST_SEEN = 2
 # Where the light on something is read, in blocks.
 ABOVE_FEET = 0.2
 
@@ -475,6 +477,50 @@ def place_items(
         row[SWING_SIN] = row[ROLL_SIN] = row[RED] = 0.0
         row[OFFSET], row[OFFSET + 1], row[OFFSET + 2] = x, y, z
         row[AHEAD_X], row[AHEAD_Z] = math.sin(turn), math.cos(turn)
+        row[SWING_COS] = 1.0
+        row[ROLL_COS] = 1.0
+        row[LIGHT_BYTE] = _light_near(light, position[0], position[1], position[2])
+        models[found] = model_of[item.item]
+        found += 1
+    return found
+
+
+@render_kernel
+def place_thrown(
+    thrown: NDArray[np.void],
+    count: int,
+    model_of: Ints,
+    light: Bytes,
+    camera: Floats,
+    eye: NDArray[np.float64],
+    half_width: float,
+    half_height: float,
+    instances: Floats,
+    models: Ints,
+    found: int,
+) -> int:
+    """Append the visible things in flight, their pictures turned towards the eye.
+
+    Arguments and result as in `place_mobs`. In its first tick a thing would fill the view: it is
+    left out.
+    """
+    for i in range(count):
+        item = thrown[i]
+        position, moved = item.position, item.moved
+        x = position[0] - moved[0] - eye[0]
+        y = position[1] - moved[1] - eye[1]
+        z = position[2] - moved[2] - eye[2]
+        if (
+            item.ticks < FIRST_SEEN
+            or found == len(models)
+            or not _in_view(camera, half_width, half_height, x, y, z)
+        ):
+            continue
+        flat = max(math.sqrt(x * x + z * z), 1e-6)
+        row = instances[found]
+        row[SWING_SIN] = row[ROLL_SIN] = row[RED] = 0.0
+        row[OFFSET], row[OFFSET + 1], row[OFFSET + 2] = x, y, z
+        row[AHEAD_X], row[AHEAD_Z] = x / flat, z / flat
         row[SWING_COS] = 1.0
         row[ROLL_COS] = 1.0
         row[LIGHT_BYTE] = _light_near(light, position[0], position[1], position[2])

@@ -25,9 +25,11 @@ from rllib_minestudio.env.voxel.entities.records import (
     ITEM_CAPACITY,
     MOB_CAPACITY,
     MOB_KINDS,
+    THROWN_CAPACITY,
     DroppedItems,
     FallingBlocks,
     Mobs,
+    ThrownItems,
 )
 from rllib_minestudio.env.voxel.items.inventory import HOTBAR_SLOTS, Inventory, ItemStack
 from rllib_minestudio.env.voxel.items.items import FIRST_PLAIN_ITEM, ITEMS
@@ -56,6 +58,7 @@ from rllib_minestudio.env.voxel.render.models import (
     place_falling,
     place_items,
     place_mobs,
+    place_thrown,
 )
 from rllib_minestudio.env.voxel.render.plants import Plants
 from rllib_minestudio.env.voxel.render.ray_tiles import new_scratch
@@ -65,13 +68,14 @@ from rllib_minestudio.env.voxel.render.sky import (
     SKY_STEP_TICKS,
     Sky,
     apply_sky,
+    brighten_fog,
     mix_fog,
     sky_at,
 )
 from rllib_minestudio.env.voxel.render.terrain import render_terrain
 from rllib_minestudio.env.voxel.render.text import HeldItemName
 from rllib_minestudio.env.voxel.render.textures import Textures, textures_of
-from rllib_minestudio.env.voxel.render.viewpoint import Viewpoint
+from rllib_minestudio.env.voxel.render.viewpoint import Viewpoint, night_vision
 from rllib_minestudio.env.voxel.render.window import Sampling, reduction, sampling_of
 from rllib_minestudio.env.voxel.screens.menu import ScreenView
 from rllib_minestudio.env.voxel.world.block_states import states_of
@@ -165,7 +169,7 @@ class Renderer:
         self._floats, self._ints = new_scratch()
         # What the models of cells in the scratch depend on.
         self._models_of: tuple[World | None, int, int, int] = (None, 0, 0, 0)
-        capacity = MOB_CAPACITY + ITEM_CAPACITY + FALLING_CAPACITY
+        capacity = MOB_CAPACITY + ITEM_CAPACITY + THROWN_CAPACITY + FALLING_CAPACITY
         self._instances = np.zeros((capacity, INSTANCE_SIZE), np.float32)
         self._instance_models = np.zeros(capacity, np.int32)
         self._plants = Plants(self.camera, self._rays, resource_pack)
@@ -186,6 +190,7 @@ class Renderer:
         # The world's seed and the column decide the biome, and so the colour of the sky.
         self._place: tuple[int, int, int] | None = None
         self._biome = self._sky_step = 0
+        self._night_vision = 0.0
         self._sky: Sky = sky_at(0)
         self._apply_hour()
 
@@ -203,6 +208,8 @@ class Renderer:
         name_ticks: int = 0,
         particles: Particles | None = None,
         ticks: int = 0,
+        thrown: ThrownItems | None = None,
+        sleep_ticks: int = 0,
     ) -> Frame:
         """Draw one frame.
 
@@ -219,6 +226,8 @@ class Renderer:
             name_ticks: Ticks for which the name of the item in hand is still shown.
             particles: The dust of blocks; none by default.
             ticks: Ticks since the world began, with which the clouds drift.
+            thrown: All thrown things in flight; none by default.
+            sleep_ticks: Ticks for which the player has been asleep, which darken the picture.
 
         Returns:
             The frame, `out` if given.
@@ -245,12 +254,14 @@ class Renderer:
             self._draw_world(world, canvas)
             if screen is not None:
                 self._still.keep(*view)
-        self._draw_entities(world, mobs, items, falling, canvas)
+        self._draw_entities(world, mobs, items, thrown, falling, canvas)
         self._marks.draw(world, player, mobs, particles, canvas, self.depth)
         seen = self.camera, self._viewpoint.eye, self._rays, canvas, self.depth
         self._clouds.draw(*seen, ticks)
         light = self._light_at_eyes(world)
         self._overlays.draw(canvas, player, self._viewpoint, inventory, light, screen, name_ticks)
+        if sleep_ticks:
+            darken(canvas, sleep_ticks)
         self._sampling.finish(canvas, frame)
         return out
 
@@ -261,11 +272,14 @@ class Renderer:
             self._fov_gain = self._viewpoint.fov_gain
             self._widen(self._fov_gain)
         step, biome = int(time) // SKY_STEP_TICKS, self._biome_at_eye(world)
-        if step != self._sky_step or biome != self._biome:
-            self._sky_step, self._biome = step, biome
+        seen = night_vision(player)
+        if step != self._sky_step or biome != self._biome or seen != self._night_vision:
+            self._sky_step, self._biome, self._night_vision = step, biome, seen
             self._sky = sky_at(step * SKY_STEP_TICKS, SKY_OF_BIOME[biome])
             self._apply_hour()
         mix_fog(self.camera.vector)
+        if seen:
+            brighten_fog(self.camera.vector, seen)
 
     def _biome_at_eye(self, world: World) -> int:
         """Index in `BIOMES` of the biome that the camera is in."""
@@ -277,7 +291,9 @@ class Renderer:
 
     def _apply_hour(self) -> None:
         apply_sky(self.camera, self._sky)
-        apply_light(self.camera, self._ints, self._sky.sun_angle, self._gamma)
+        apply_light(
+            self.camera, self._ints, self._sky.sun_angle, self._gamma, self._night_vision
+        )
 
     def _widen(self, gain: float) -> None:
         """Widen the field of view by this share of its usual angle."""
@@ -336,10 +352,11 @@ class Renderer:
         world: World,
         mobs: Mobs,
         items: DroppedItems,
+        thrown: ThrownItems | None,
         falling: FallingBlocks | None,
         frame: Frame,
     ) -> None:
-        """Draw mobs, dropped items and falling blocks."""
+        """Draw mobs, dropped and thrown items and falling blocks."""
         models, vector = self._models, self.camera.vector
         instances, chosen = self._instances, self._instance_models
         eye = self._viewpoint.eye
@@ -349,6 +366,8 @@ class Renderer:
             found = place_mobs(mobs.records, mobs.count, models.mob, *view, found)
         if items.count:
             found = place_items(items.records, items.count, models.item, *view, found)
+        if thrown is not None and thrown.count:
+            found = place_thrown(thrown.records, thrown.count, models.item, *view, found)
         if falling is not None and falling.count:
             found = place_falling(falling.records, falling.count, models.block, *view, found)
         if found:
@@ -465,6 +484,16 @@ def _state(world: World, camera: Camera, hour: int) -> bytes:
     return numbers.tobytes() + camera.vector.tobytes()
 
 
+_ASLEEP, _ASLEEP_ALPHA, _DEEP_SLEEP = (16, 16, 32), 220 / 255, 100
+
+
+def darken(drawn: Bytes, sleep_ticks: int) -> None:
+    """Darken a picture, uint8 (h * w * 3,), as for a sleeper: wholly after five seconds."""
+    alpha = _ASLEEP_ALPHA * min(sleep_ticks / _DEEP_SLEEP, 1.0)
+    pixels = drawn.reshape(-1, 3)
+    pixels[...] = np.rint(pixels + (np.array(_ASLEEP, np.float32) - pixels) * np.float32(alpha))
+
+
 # ---------------------------------------------------------------------- what is glued to the window
 # Crosshair, hand and display, and an open screen over them all.
 
@@ -521,7 +550,8 @@ class Overlays:
         held = stacks[player.selected].item if viewpoint.hand < 0 else viewpoint.hand
         hand = self._hands.of(ITEMS[held].name if held else "", pose_of(viewpoint))
         rows = drawn.reshape(self._height, -1)
-        blend_hand(rows, *hand, light)
+        if held or not player.records["invisible"][0]:
+            blend_hand(rows, *hand, light)
         self._crosshair.draw(drawn, viewpoint.charge)
         self._hud.layer.blend(rows)
         if held and name_ticks:

@@ -198,6 +198,12 @@ def mix_fog(camera: Floats) -> None:
         camera[BELOW_RGB + c] = fog * depth * depth * below
 
 
+def brighten_fog(camera: Floats, night_vision: float) -> None:
+    """Raise the fog's colour to full brightness in its own tone, by a share of 0 to 1."""
+    fog = camera[FOG_RGB : FOG_RGB + 3]
+    fog *= 1.0 + night_vision * (255.0 / max(float(fog.max()), 1.0) - 1.0)
+
+
 @render_kernel
 def show_sky(camera: Floats, s: Floats, n: Ints) -> None:
     """Write the dome along each ray as three integer channels, and its depth."""

@@ -37,6 +37,8 @@ NOD_LAG = 0.2
 """Radians of the step by which the nod is late."""
 HURT_ROLL = 14.0
 """Degrees. Minecraft 1.16 always tilts to the left: its client learns nothing of the attacker."""
+FLICKERING_TICKS = 200
+"""Ticks before its end from which night vision flickers."""
 
 # What `_look` writes.
 COLUMN_X, COLUMN_Z, FOV_GAIN, SWING, DROP, BOB, STRIDE, HURT, HAND, CHARGE = range(3, 13)
@@ -122,6 +124,17 @@ def _look(players: NDArray[np.void], camera: Floats, seen: Doubles) -> None:
     seen[HAND] = -1 if player.hand_item == player.held_item else player.hand_item
     charged = player.recharge_ticks * player.attack_speed / TICKS_PER_SECOND
     seen[CHARGE] = min(max(charged, 0.0), 1.0)
+
+
+def night_vision(player: Player) -> float:
+    """Return how well a player sees in the dark, 0 to 1; it flickers in its last ten seconds.
+
+    As in `GameRenderer.getNightVisionScale` of Minecraft Java 1.16.
+    """
+    _, ticks = player.effects.get("night_vision", (0, 0))
+    if ticks == 0 or ticks > FLICKERING_TICKS:
+        return float(ticks > 0)
+    return 0.7 + 0.3 * math.sin(0.2 * math.pi * ticks)
 
 
 class Viewpoint:
