@@ -14,7 +14,7 @@ from tools.painting.blocks import paint_blocks
 from tools.painting.chests import paint_chests
 from tools.painting.cracks import paint_cracks
 from tools.painting.font import paint_font
-from tools.painting.gui import paint_gui
+from tools.painting.gui import paint_effects, paint_gui
 from tools.painting.items import paint_items
 from tools.painting.mobs import paint_mobs
 from tools.painting.player import paint_player
@@ -24,6 +24,7 @@ from tools.painting.sky import paint_sky
 def paint() -> Iterator[tuple[str, Rgba]]:
     """Yield the name and picture of everything."""
     yield from paint_gui()
+    yield from paint_effects()
     yield from paint_font()
     yield from paint_player()
     yield from paint_mobs()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 
+from rllib_minestudio.env.voxel.render import effects
 from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS, ScreenLayout
 from tools.painting.art import (
     RGB,
@@ -65,6 +68,36 @@ def paint_gui() -> Iterator[tuple[str, Rgba]]:
     yield "gui/container/generic_54", _chest(LAYOUTS["chest"])
     for part in ("helmet", "chestplate", "leggings", "boots", "shield"):
         yield f"item/empty_armor_slot_{part}", draw(art[part], GREY)
+
+
+_SIDE = 18
+
+
+def paint_effects() -> Iterator[tuple[str, Rgba]]:
+    """Yield names and pictures of the icons of effects: drops of their colours, with an arrow.
+
+    It points up for an effect that does good, and down for others.
+    """
+    table = Path(effects.__file__).with_name("effects.csv")
+    with table.open(newline="") as file:
+        for row in csv.DictReader(file):
+            colour = bytes.fromhex(row["colour"])
+            yield f"mob_effect/{row['effect']}", _drop(tuple(colour), bool(row["harmful"]))
+
+
+def _drop(colour: tuple[int, ...], points_down: bool) -> Rgba:
+    down, across = np.mgrid[:_SIDE, :_SIDE] - (_SIDE - 1) / 2
+    far = np.hypot(down, across)
+    picture = np.zeros((_SIDE, _SIDE, 4), np.uint8)
+    picture[far < 8.6] = (16, 16, 20, 255)
+    picture[far < 7.6] = (*colour, 255)
+    lit = np.hypot(down + 2.5, across + 2.5) < 2.2
+    picture[lit] = (*(min(part + 90, 255) for part in colour), 255)
+    along = down if points_down else -down
+    arrow = (np.abs(across) <= 1.0) & (np.abs(down) < 4.6)
+    arrow |= (along > 0.4) & (np.abs(across) < 5.1 - along)
+    picture[arrow & (np.abs(down) < 5.1)] = (250, 250, 244, 255)
+    return picture
 
 
 def _sheet() -> Rgba:
@@ -134,6 +167,10 @@ def _screen(kind: str, layout: ScreenLayout, art: dict[str, list[str]]) -> Rgba:
         _hole(sheet, 25, 7, 51, 72)
         fill(sheet, 26, 8, 49, 70, 0)
         put(sheet, 135, 29, draw(art["small_arrow"], GREY))
+        for x, width, height in ((0, 120, 32), (141, 24, 24)):  # behind effects
+            fill(sheet, x, 166, width, height, 20)
+            fill(sheet, x + 1, 167, width - 2, height - 2, 92)
+            fill(sheet, x + 2, 168, width - 4, height - 4, 52)
     elif kind == "crafting_table":
         put(sheet, 90, 36, draw(art["crafting_arrow"], GREY))
     elif kind == "furnace":

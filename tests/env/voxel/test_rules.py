@@ -109,8 +109,8 @@ def test_effects_that_do_nothing_here_say_so():
     engine = arena()
     assert not engine.execute("/effect give @p haste").lacking
     assert not engine.execute("/effect give @p fire_resistance").lacking
-    found = engine.execute("/effect give @p night_vision")
-    assert found.ok and found.lacking == "the effect night_vision changes nothing here"
+    found = engine.execute("/effect give @p blindness")
+    assert found.ok and found.lacking == "the effect blindness changes nothing here"
 
 
 def test_a_sweep_knocks_back_twice_and_wears_once():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -121,7 +122,7 @@ def setblock(source: Source, arguments: list[str]) -> CommandResult:
         raise CommandError("Could not set the block")
     golems.come_to_life(source.state, (x, y, z))
     if kind_of(block) == fire.FIRE:
-        fire.begin(source.state, (x, y, z))
+        fire.settle(source.state, (x, y, z))
     return CommandResult(True, f"Changed the block at {x}, {y}, {z}", lacking)
 
 
@@ -143,6 +144,10 @@ def fill(source: Source, arguments: list[str]) -> CommandResult:
     changed = _put(source, (xs, ys, zs), block, mode, only)
     if not changed:
         raise CommandError("No blocks were filled")
+    if kind_of(block) == fire.FIRE:
+        for place in product(range(*xs), range(*ys), range(*zs)):
+            if source.state.world.kind_at(*place) == fire.FIRE:
+                fire.settle(source.state, place)
     return CommandResult(True, f"Successfully filled {changed} blocks", lacking)
 
 
@@ -156,7 +161,8 @@ def _read_block(word: str) -> tuple[int, str]:
     name, shape = BLOCKS[kind].name, BLOCKS[kind].shape
     if shape is Shape.REFUSED:
         raise CommandError(
-            f"Unable to put {name}: water, fire, portals and technical blocks are not simulated"
+            f"Unable to put {name}: water, soul fire, the End's portals and technical blocks are not"
+            " simulated"
         )
     properties = _read_properties(word, kind)
     family = FAMILY_OF[kind]

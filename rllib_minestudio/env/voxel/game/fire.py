@@ -63,9 +63,19 @@ def ignite(state: GameState, place: Place) -> bool:
 
 
 def set_fire(state: GameState, place: Place, age: int) -> None:
-    """Put a fire of an age to a place, and schedule its next tick."""
+    """Put a fire of an age to a place."""
     state.world.set_block(*place, block_of(FIRE, {"age": str(age)}))
-    begin(state, place)
+    settle(state, place)
+
+
+def settle(state: GameState, place: Place) -> None:
+    """Let a fire that has come to a place open a portal, burn there, or go out."""
+    if open_portal(state, place):
+        return
+    if is_supported(state.world.block_at(*place), place, state.world.block_at):
+        begin(state, place)
+    else:
+        state.world.set_block(*place, AIR)
 
 
 def begin(state: GameState, place: Place) -> None:

@@ -19,6 +19,13 @@ import numpy as np
 from rllib_minestudio.env.voxel.items.inventory import HOTBAR_SLOTS, ItemStack
 from rllib_minestudio.env.voxel.items.item_data import wear_of
 from rllib_minestudio.env.voxel.items.items import ITEMS
+from rllib_minestudio.env.voxel.render.effects import (
+    LIST_LEFT,
+    LIST_WIDTH,
+    ShownEffect,
+    draw_list,
+    seconds_left,
+)
 from rllib_minestudio.env.voxel.render.figure import FIGURE_AREA, Figure
 from rllib_minestudio.env.voxel.render.text import (
     DARK_GREY,
@@ -129,19 +136,28 @@ class ScreenComposer:
         self._figure = Figure(textures.picture("entity/steve"))
         nothing = (NOTHING,) * len(self._slots[INVENTORY])
         self._shown = ScreenView(INVENTORY, nothing, NOWHERE, NOTHING)
+        self._listed: tuple[ShownEffect, ...] = ()
         self._covered: list[tuple[Rect, Rgba]] = []
         self.layer.canvas[...] = self._bare[INVENTORY]
         self._draw_slots(self._shown, range(len(nothing)))
         self._draw_figure(self._shown)
         self.layer.refresh(Rect(0, 0, window, WINDOW_HEIGHT))
 
-    def show(self, view: ScreenView) -> None:
-        """Bring the layer up to date."""
+    def show(self, view: ScreenView, effects: tuple[ShownEffect, ...] = ()) -> None:
+        """Bring the layer up to date.
+
+        Args:
+            view: What is visible of the screen.
+            effects: The player's effects, which the inventory lists.
+        """
         shown = self._shown
-        if view == shown:
+        listed = seconds_left(effects) if view.kind == INVENTORY else ()
+        if view == shown and listed == self._listed:
             return
         self._shown = view
         touched = self._uncover()
+        if listed != self._listed:
+            touched.append(self._draw_effects(view.kind, listed))
         if shown.kind != view.kind:
             touched += self._draw_panel(view, shown)
         else:
@@ -280,6 +296,14 @@ class ScreenComposer:
                 paste(canvas, right - level.shape[1], top + BUTTON_HEIGHT - 11, level)
             touched.append(rect)
         return touched
+
+    def _draw_effects(self, kind: str, effects: tuple[ShownEffect, ...]) -> Rect:
+        """Draw the list of effects, and return the rectangle touched."""
+        self._listed, panel = effects, self._area(INVENTORY)
+        area = Rect(panel.x - LIST_LEFT, panel.y, LIST_WIDTH, panel.height)
+        self._bare_again(kind, area)
+        draw_list(self.layer.canvas, self._textures, (area.x, area.y), effects)
+        return area
 
     def _draw_figure(self, view: ScreenView) -> Rect:
         """Draw the player, who looks at the cursor, and return the rectangle touched."""

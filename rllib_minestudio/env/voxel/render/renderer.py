@@ -41,6 +41,7 @@ from rllib_minestudio.env.voxel.render.camera import LIGHT, Bytes, Camera, Float
 from rllib_minestudio.env.voxel.render.celestial import bodies_of, render_celestial, star_table
 from rllib_minestudio.env.voxel.render.clouds import Clouds
 from rllib_minestudio.env.voxel.render.crosshair import Crosshair
+from rllib_minestudio.env.voxel.render.effects import EffectIcons, effects_of
 from rllib_minestudio.env.voxel.render.gui import (
     BAR_WIDTH,
     Hud,
@@ -513,6 +514,7 @@ class Overlays:
         lines = reduction(sampling.display_rows), reduction(sampling.display_columns)
         stacks = StackPictures(textures)
         self._hud = Hud(sampling, *lines, textures, stacks)
+        self._effects = EffectIcons(sampling.display_columns.shape[1], *lines, textures)
         self._name = HeldItemName(sampling.display_columns.shape[1], *lines, textures)
         self._screen = ScreenComposer(sampling.display_columns.shape[1], *lines, textures, stacks)
         self._hands = Hands(sampling, tan_x, tan_y, textures)
@@ -557,8 +559,12 @@ class Overlays:
         if held and name_ticks:
             self._name.show(held, name_ticks)
             self._name.layer.blend(rows)
+        effects = effects_of(player) if player.effects else ()
+        if effects:
+            self._effects.show(effects)
+            self._effects.layer.blend(rows)
         if screen is not None:
-            self._screen.show(screen)
+            self._screen.show(screen, effects)
             self._screen.layer.blend(rows)
 
     def _hotbar(self, inventory: Inventory) -> tuple[ItemStack, ...]:

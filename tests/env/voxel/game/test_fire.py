@@ -205,6 +205,25 @@ def test_what_burns_is_what_burns_in_the_game():
     assert FLAMMABLE[PLANKS] == (5, 20) and FLAMMABLE[WOOL] == (30, 60)
 
 
+@pytest.mark.parametrize(
+    "command", [f"/setblock 0 {FLOOR} 3 fire", f"/fill 0 {FLOOR} 3 1 {FLOOR} 4 fire"]
+)
+def test_what_commands_set_burns_out_like_any_other(engine, command):
+    assert engine.execute(command).ok
+    assert name_at(engine, AT) == "fire"
+    assert len(state(engine).block_ticks.places(fire.BURN)) == (4 if "fill" in command else 1)
+    ticks(engine, 1200)
+    assert name_at(engine, AT) == "air"
+
+
+def test_in_the_air_and_in_a_frame_commands_do_as_the_game(engine):
+    engine.execute(f"/setblock 0 {FLOOR + 5} 3 fire")
+    assert name_at(engine, (0, FLOOR + 5, 3)) == "air"
+    _, inside = frame(engine, "x", 2, 3)
+    engine.execute(f"/setblock 0 {FLOOR} 3 fire")
+    assert {name_at(engine, cell) for cell in inside} == {"nether_portal"}
+
+
 # --------------------------------------------------------------------------------- harm
 
 

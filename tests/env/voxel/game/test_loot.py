@@ -226,12 +226,12 @@ def test_bowls_and_bottles_stay(stage):
 
 def test_what_no_cube_can_stand_for_is_refused(stage):
     refused = [block.name for block in BLOCKS if block.shape is Shape.REFUSED]
-    assert {"water", "fire", "nether_portal", "cave_air"} <= set(refused)
+    assert {"water", "soul_fire", "end_portal", "cave_air"} <= set(refused)
     for name in refused:
         for command in (f"/setblock 0 {FLOOR} 3 {name}", f"/fill 0 {FLOOR} 3 1 {FLOOR} 4 {name}"):
             result = stage.execute(command)
             assert not result.ok
-            refusal = "water, fire, portals and technical blocks are not simulated"
+            refusal = "water, soul fire, the End's portals and technical blocks are not simulated"
             assert result.message == f"Unable to put {name}: {refusal}"
     assert state(stage).world.block_at(0, FLOOR, 3) == AIR
 

@@ -25,9 +25,16 @@ def volume(boxes, unit):
     return cells
 
 
+NONE = 0
+"""The number of the shape without boxes."""
+WITHOUT_ROW = ("fire", "nether_portal")
+"""Kinds through which one walks, and which the game's table leaves out."""
+
+
 def games_boxes(kind, properties):
     """The body of a kind in the game, with these properties and others' first values."""
-    found = GAME["blocks"][BLOCKS[kind].name]
+    name = BLOCKS[kind].name
+    found = NONE if name in WITHOUT_ROW else GAME["blocks"][name]
     if isinstance(found, str):
         found = GAME["blocks"][found]
     if isinstance(found, int):

@@ -1,0 +1,164 @@
+"""Effects as they are shown: icons, the inventory's list, night vision, invisibility, sleep."""
+
+import math
+
+import numpy as np
+import pytest
+
+from rllib_minestudio.env.voxel.engine import VoxelEngine
+from rllib_minestudio.env.voxel.player.player import EFFECTS
+from rllib_minestudio.env.voxel.render import effects
+from rllib_minestudio.env.voxel.render.effects import ShownEffect
+from rllib_minestudio.env.voxel.render.light import light_map
+from rllib_minestudio.env.voxel.render.renderer import darken
+from rllib_minestudio.env.voxel.render.textures import textures_of
+from rllib_minestudio.env.voxel.render.viewpoint import night_vision
+from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS
+
+SIZE = 640, 360
+
+
+@pytest.fixture
+def engine():
+    made = VoxelEngine(frame_size=SIZE)
+    made.reset(3, "plains")
+    made.execute("/time set noon")
+    for _ in range(3):
+        made.tick({})
+    return made
+
+
+def changed(engine, do):
+    """Rows and columns of the frame that differ after `do`, with nothing else happening."""
+    before = engine.render().astype(int)
+    do()
+    return np.nonzero((engine.render() != before).any(-1))
+
+
+def test_every_effect_has_a_row_and_an_icon():
+    textures = textures_of(None)
+    assert set(effects._LOOKS) == set(EFFECTS)
+    for name in EFFECTS:
+        assert textures.picture(f"mob_effect/{name}").shape == (18, 18, 4)
+
+
+def test_icons_are_where_the_game_draws_them(engine):
+    """The n-th of a row at x = width - 25 n, good ones at y = 1, others at 27; 24 x 24 pixels."""
+    for name, left, top in (("haste", 615, 1), ("resistance", 590, 1), ("hunger", 615, 27)):
+        rows, columns = changed(engine, lambda name=name: engine.execute(f"/effect give @p {name}"))
+        assert (rows.min(), rows.max()) == (top, top + 23), name
+        assert columns.min() == left and columns.max() >= left + 22
+    rows, _ = changed(engine, lambda: engine.execute("/effect clear @p"))
+    assert rows.max() == 50
+
+
+@pytest.mark.parametrize(
+    ("ticks", "text"),
+    [(19, "0:00"), (20, "0:01"), (3600, "3:00"), (32766, "27:18"), (32767, "**:**")],
+)
+def test_times_are_written_as_in_the_game(ticks, text):
+    assert effects.time_left(ticks) == text
+
+
+def test_an_icon_blinks_in_its_last_ten_seconds():
+    assert effects.opacity(201) == 1.0
+    assert effects.opacity(200) == pytest.approx(0.5)
+    assert effects.opacity(100) == pytest.approx(0.5 + 0.125 * math.cos(20 * math.pi))
+    assert effects.opacity(20) == pytest.approx(0.2 + 0.225 * math.cos(4 * math.pi))
+
+
+def test_the_list_is_ordered_by_time_and_counts_seconds(engine):
+    for name, seconds in (("speed", 90), ("haste", 30), ("luck", 60)):
+        engine.execute(f"/effect give @p {name} {seconds} 1")
+    shown = effects.effects_of(engine.player)
+    assert shown == (
+        ShownEffect("haste", 1, 600),
+        ShownEffect("luck", 1, 1200),
+        ShownEffect("speed", 1, 1800),
+    )
+    changing = (ShownEffect("haste", 1, 599),)
+    assert effects.seconds_left(changing) == (ShownEffect("haste", 1, 580),)
+
+
+def test_the_inventory_lists_them_and_forgets_them(engine):
+    engine.tick({"inventory": 1})
+    bare = engine.render()
+    layout = LAYOUTS["inventory"]
+    rows, columns = changed(engine, lambda: engine.execute("/effect give @p haste 100"))
+    listed = columns < 600  # the icon is changed, too
+    assert columns[listed].min() == layout.left - 124
+    assert columns[listed].max() == layout.left - 124 + 119
+    assert (rows[listed].min(), rows[listed].max()) == (layout.top, layout.top + 31)
+    entry = slice(layout.top, layout.top + 32), slice(layout.left - 124, layout.left - 4)
+    first = engine.render()[entry]
+    engine.tick({})  # 100 seconds are over, and 99 begin
+    second = engine.render()[entry]
+    assert (second != first).any()
+    for _ in range(19):
+        engine.tick({})
+        assert (engine.render()[entry] == second).all()
+    engine.tick({})
+    assert (engine.render()[entry] != second).any()
+    engine.execute("/effect clear @p")
+    assert np.abs(engine.render()[entry].astype(int) - bare[entry]).max() < 20  # but for the clouds
+
+
+def test_another_screen_has_no_list(engine):
+    engine.tick({"inventory": 1})
+    engine.execute("/effect give @p haste 100")
+    engine.render()
+    engine.tick({})
+    engine.tick({"inventory": 1})
+    x, y, z = (math.floor(v) for v in engine.player.position)
+    engine.execute(f"/setblock {x} {y + 1} {z + 2} crafting_table")
+    engine.execute(f"/tp @p {x} {y} {z} 0 0")
+    for keys in ({}, {}, {"use": 1}, {}):
+        engine.tick(keys)
+    listed = engine.render()
+    engine.execute("/effect clear @p")
+    assert (engine.render()[100:, :560] == listed[100:, :560]).all()
+
+
+# ------------------------------------------------------------------------------ what they do
+
+
+def test_night_vision_brightens_each_tone_to_its_full():
+    dark, seen = light_map(math.pi, 0.0), light_map(math.pi, 0.0, 1.0)
+    assert (seen >= dark - 1e-6).all()
+    # One more mixing with grey follows, by 4 %: 1 becomes 0.99.
+    assert seen.max(-1).min() == pytest.approx(0.99, abs=2 / 255)
+    half = light_map(math.pi, 0.0, 0.5)
+    assert (half <= seen + 1e-6).all() and (half >= dark - 1e-6).all()
+
+
+def test_it_lights_a_night_and_flickers_at_the_end(engine):
+    engine.execute("/time set midnight")
+    night = engine.render().mean()
+    engine.execute("/effect give @p night_vision 60")
+    assert night_vision(engine.player) == 1.0
+    assert engine.render().mean() > 1.5 * night
+    engine.player.effects["night_vision"] = (0, 195)
+    assert night_vision(engine.player) == pytest.approx(0.7 + 0.3 * math.sin(39 * math.pi))
+    engine.execute("/effect clear @p")
+    assert engine.render().mean() == night
+
+
+def test_the_invisible_have_no_empty_hand(engine):
+    rows, columns = changed(engine, lambda: engine.execute("/effect give @p invisibility"))
+    hand = (rows > 180) & (columns > 320)
+    assert hand.sum() > 1000
+    engine.execute("/give @p iron_sword")
+    for _ in range(10):
+        engine.tick({})
+    with_sword = engine.render()
+    engine.execute("/effect clear @p")
+    assert (engine.render()[60:] == with_sword[60:]).all()
+
+
+def test_a_sleepers_picture_darkens_as_in_the_game():
+    """A veil of 0x101020, whose opacity grows to 220 of 255 in a hundred ticks."""
+    for ticks, alpha in ((50, 110 / 255), (100, 220 / 255), (105, 220 / 255)):
+        drawn = np.array([200, 100, 0], np.uint8)
+        darken(drawn, ticks)
+        wanted = [200 + (16 - 200) * alpha, 100 + (16 - 100) * alpha, 32 * alpha]
+        assert drawn.tolist() == pytest.approx(wanted, abs=0.51)
