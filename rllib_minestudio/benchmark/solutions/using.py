@@ -312,6 +312,24 @@ def _beside(player: OmniscientBody, goal: Point) -> Callable[[Cell], bool]:
     return reached
 
 
+_DRAW_TICKS = 25
+
+
+@dataclass(frozen=True)
+class Shoot(Family):
+    """Draws a bow and lets go."""
+
+    def play(self, player: OmniscientBody) -> Skill:
+        """Shoot upwards, in whatever direction the player looks."""
+        if not (yield from take_in_hand(player, "bow")):
+            return False
+        before = used(player, "bow")
+        for _ in range(_DRAW_TICKS):
+            yield {"use": 1, "camera": (-30.0 - player.pitch, 0.0)}
+        yield {}
+        return used(player, "bow") > before
+
+
 _HUNTED = ("cow", "pig", "sheep", "chicken")
 _HUNT_TICKS, _MOST_ROUNDS = 50, 400
 _TABLE, _LAPIS = "enchanting_table", "lapis_lazuli"

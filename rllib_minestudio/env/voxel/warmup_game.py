@@ -11,10 +11,12 @@ from collections.abc import Callable
 
 from rllib_minestudio.env.voxel import SAMPLES
 from rllib_minestudio.env.voxel.commands import execute
+from rllib_minestudio.env.voxel.game import fire
 from rllib_minestudio.env.voxel.game.game import Game
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.game.screen_handling import draw_view
 from rllib_minestudio.env.voxel.game.survey import location_stats, visible_blocks
+from rllib_minestudio.env.voxel.items.items import ITEM_ID
 from rllib_minestudio.env.voxel.player.raycast import BLOCK
 from rllib_minestudio.env.voxel.render.camera import Camera
 from rllib_minestudio.env.voxel.render.renderer import Renderer
@@ -48,6 +50,30 @@ def _game() -> Game:
     return game
 
 
+def _throw_at_cow(game: Game) -> None:
+    """Hit a cow with a snowball and an arrow."""
+    for command in ("/summon cow ~ ~ ~3", "/tp @p ~ ~ ~ 0 10"):
+        execute(game.state, command)
+    game.state.player.inventory.set(0, ITEM_ID["snowball"], 1)
+    game.tick({"hotbar.1": 1})
+    for _ in range(8):
+        game.tick({"use": 1})
+    game.state.player.inventory.set(0, ITEM_ID["bow"], 1)
+    game.state.player.inventory.set(1, ITEM_ID["arrow"], 1)
+    for tick in range(35):
+        game.tick({"use": int(tick < 25)})
+
+
+def _burn(game: Game) -> None:
+    """Let a fire burn beside wood, with an animal in it."""
+    for command in ("/setblock ~2 ~ ~2 oak_planks", "/setblock ~2 ~1 ~2 fire"):
+        execute(game.state, command)
+    for place in list(game.state.block_ticks.places(fire.BURN)):
+        fire.burn(game.state, iter([place]))
+    fire.tick(game.state)
+    game.state.hurt_mob(0, 1.0)
+
+
 def _simulation() -> None:
     game = _game()
     for tick in range(60):
@@ -60,6 +86,8 @@ def _simulation() -> None:
         game.tick({name: int(held) for name, held in keys.items()})
     game.tick({"hotbar.2": 1, "camera": (80.0, 0.0)})
     game.tick({"jump": 1, "use": 1})
+    _throw_at_cow(game)
+    _burn(game)
     game.state.target["kind"] = BLOCK
     game.state.particles.hit(game.state.world.blocks, game.state.target)
     game.state.particles.burst(STONE, 0, 100, 0)

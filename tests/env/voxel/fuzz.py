@@ -68,7 +68,10 @@ _KIT = (
 _USED = (
     *("shears", "lead 9", "wheat 64", "carrot 64", "wheat_seeds 64", "red_dye 64", "bucket 16"),
     *('potion{Potion:"strong_harming"}', 'potion{Potion:"poison"}', "milk_bucket", "red_bed"),
-    *("carved_pumpkin 64", 'diamond_sword{Enchantments:[{id:"sharpness",lvl:5}]}'),
+    *("carved_pumpkin 64", 'diamond_sword{Enchantments:[{id:"fire_aspect",lvl:2}]}'),
+    *("flint_and_steel", "fire_charge 64", "obsidian 64", "snowball 16", "egg 16"),
+    *("arrow 64", 'bow{Enchantments:[{id:"power",lvl:3},{id:"flame",lvl:1}]}'),
+    *("experience_bottle 64", 'splash_potion{Potion:"harming"}', 'splash_potion{Potion:"water"}'),
 )
 """Items that do something to animals, to blocks or to the player."""
 _FRIENDS = ("cow", "sheep", "pig", "chicken", "snow_golem", "iron_golem")

@@ -161,8 +161,8 @@ def _read_block(word: str) -> tuple[int, str]:
     name, shape = BLOCKS[kind].name, BLOCKS[kind].shape
     if shape is Shape.REFUSED:
         raise CommandError(
-            f"Unable to put {name}: water, soul fire, the End's portals and technical blocks are not"
-            " simulated"
+            f"Unable to put {name}: water, soul fire, the End's portals and technical blocks"
+            " are not simulated"
         )
     properties = _read_properties(word, kind)
     family = FAMILY_OF[kind]

@@ -73,7 +73,7 @@ _FOLLOW_TICKS = 10
 _TEMPT_RANGE, _TEMPT_STOP = 10.0, 2.5
 """Blocks from the player within which food tempts, and within which the animal stands."""
 _INVISIBLE, _ALWAYS_NOTICED = 0.07, 2.0
-"""Share of its sight in which an animal notices an invisible player, and the least such distance."""
+"""Share of its sight in which an animal notices an invisible player; at least so many blocks."""
 _ALOOF_TICKS = 100
 _GRAZE_CHANCE, _YOUNG_GRAZE_CHANCE = 1.0 / 1000.0, 1.0 / 50.0
 _LARGEST_TURN = np.pi / 2

@@ -38,6 +38,7 @@ from rllib_minestudio.env.voxel.world.block_shapes import stops_nothing
 from rllib_minestudio.env.voxel.world.block_states import kind_of
 from rllib_minestudio.env.voxel.world.blocks import AIR, LAVA
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT, block_index
+from rllib_minestudio.env.voxel.world.burning import is_in_fire
 
 ACTIVE_RANGE = 72.0
 """Mobs farther from the player than this along x or z do not move: their land may be unloaded."""
@@ -553,6 +554,22 @@ def emit(
         for axis in range(3):
             event.position[axis] = position[axis]
         count[0] += 1
+
+
+@kernel(allocates=False)
+def find_burning(
+    blocks: NDArray[np.uint16], mobs: NDArray[np.void], touching: NDArray[np.bool_]
+) -> None:
+    """Write which of the first mobs touch fire.
+
+    Args:
+        blocks: The window's blocks.
+        mobs: `MOB_DTYPE` records.
+        touching: bool [count], overwritten.
+    """
+    for row in range(len(touching)):
+        mob = mobs[row]
+        touching[row] = is_in_fire(blocks, mob.position, half_width(mob), body_height(mob))
 
 
 @kernel()

@@ -1,4 +1,4 @@
-"""Mobs, dropped and thrown items, falling blocks: their types, and the record arrays that hold them.
+"""Mobs, dropped and thrown items, falling blocks: their types, and the arrays that hold them.
 
 With records (numpy structured arrays), kernels can write `mob.health`, and Python can read a column
 of all mobs as a view (`mobs.health`).
@@ -188,10 +188,16 @@ THROWN_DTYPE = np.dtype(
         ("data", np.int64),  # what else there is, see items.item_data
         ("ticks", np.int32),  # since it was thrown
         ("is_clear", np.int32),  # whether it has left the player, whom it can hit from then on
+        # Of an arrow:
+        ("damage", np.float64),  # health points for each block per tick of its speed
+        ("is_critical", np.int32),  # whether the bow was drawn fully
+        ("punch", np.int32),  # levels of the bow's enchantments
+        ("flame", np.int32),
+        ("is_lost", np.int32),  # whether nobody can pick it up
     ],
     align=True,
 )
-"""One thrown thing in flight."""
+"""One thrown or shot thing in flight."""
 
 
 class Records:

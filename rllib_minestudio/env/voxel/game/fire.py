@@ -8,17 +8,17 @@ frame of obsidian (`PortalShape`); there is nowhere to go to behind it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from functools import partial
 
+import numpy as np
+
 from rllib_minestudio.env.voxel.data import DIFFICULTIES
-from rllib_minestudio.env.voxel.entities.goals import body_height, half_width
+from rllib_minestudio.env.voxel.entities.mobs import find_burning
 from rllib_minestudio.env.voxel.game.block_ticks import Place
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.game.placement import (
     DIRECTIONS,
-    FLAMMABLE,
     beside,
     can_burn_at,
     is_supported,
@@ -34,11 +34,18 @@ from rllib_minestudio.env.voxel.world.block_states import (
 )
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT
+from rllib_minestudio.env.voxel.world.burning import (
+    FIRE,
+    FLAMMABLE,
+    SPREADS,
+    ignition_odds,
+    is_in_fire,
+)
 
 FLINT_AND_STEEL, FIRE_CHARGE = ITEM_ID["flint_and_steel"], ITEM_ID["fire_charge"]
 BURN = "burn"
 """The kind of scheduled tick of a fire."""
-FIRE, PORTAL, OBSIDIAN = (BLOCK_ID[name] for name in ("fire", "nether_portal", "obsidian"))
+PORTAL, OBSIDIAN = BLOCK_ID["nether_portal"], BLOCK_ID["obsidian"]
 _NETHERRACK = frozenset((BLOCK_ID["netherrack"], BLOCK_ID["magma_block"]))
 """On these fire never goes out."""
 _LEAST_DELAY, _MORE_DELAY = 30, 9
@@ -144,30 +151,18 @@ def _eat(state: GameState, place: Place, chance: int, age: int) -> None:
 
 def _spread(state: GameState, place: Place, age: int) -> None:
     """Let a fire set empty places near it on fire: one column to each side, up to four up."""
-    x, y, z = place
+    odds = np.zeros(SPREADS, np.int64)
+    if not ignition_odds(state.world.blocks, *place, odds):
+        return
     base = 40 + 7 * DIFFICULTIES.index(state.difficulty)
-    for dx in (-1, 0, 1):
-        for dz in (-1, 0, 1):
-            for dy in range(-1, 5):
-                there = x + dx, y + dy, z + dz
-                if there == place or not 0 <= y + dy < HEIGHT:
-                    continue
-                odds = _odds_at(state, there)
-                if not odds:
-                    continue
-                share = (odds + base) // (age + 30)
-                of = 100 + 100 * max(dy - 1, 0)
-                if state.random_between(0, of - 1) <= share and not state.raining:
-                    older = min(age + state.random_between(0, 4) // 4, OLDEST)
-                    set_fire(state, there, older)
-
-
-def _odds_at(state: GameState, place: Place) -> int:
-    """How easily an empty place is set on fire: by the neighbour that burns best."""
-    if state.world.kind_at(*place) != AIR or not state.world.is_loaded(place[0], place[2]):
-        return 0
-    kinds = (state.world.kind_at(*beside(place, side)) for side in DIRECTIONS)
-    return max(FLAMMABLE.get(kind, (0, 0))[0] for kind in kinds)
+    for i, j, k in np.argwhere(odds).tolist():
+        x, y, z = place[0] + i - 1, place[1] + j - 1, place[2] + k - 1
+        if not state.world.is_loaded(x, z):
+            continue
+        share = (int(odds[i, j, k]) + base) // (age + 30)
+        of = 100 + 100 * max(j - 2, 0)
+        if state.random_between(0, of - 1) <= share and not state.raining:
+            set_fire(state, (x, y, z), min(age + state.random_between(0, 4) // 4, OLDEST))
 
 
 # -------------------------------------------------------------------------------- whom it harms
@@ -191,22 +186,19 @@ def tick(state: GameState) -> None:
         player.fire_ticks = _LAVA_TICKS
     if not fires and player.fire_ticks <= 0 and not (mobs["fire_ticks"] > 0).any():
         return
-    x, y, z = player.position.tolist()
-    touched = _touches(fires, x, y, z, WIDTH / 2, STANDING_HEIGHT)
+    blocks = state.world.blocks
+    touched = bool(fires) and is_in_fire(blocks, player.position, WIDTH / 2, STANDING_HEIGHT)
     player.fire_ticks = _burning(
         state, player.fire_ticks, PLAYERS_GRACE, touched, partial(_hurt_player, state)
     )
-    for row in range(state.mobs.count):
-        mob = mobs[row]
-        if mob["death_ticks"]:
-            continue
-        x, y, z = mob["position"].tolist()
-        half, height = half_width(mob), body_height(mob)
-        ticks = int(mob["fire_ticks"])
-        touched = _touches(fires, x, y, z, half, height)
-        if touched or ticks > 0:
-            harm = partial(state.hurt_mob, row, _HARM)
-            mob["fire_ticks"] = _burning(state, ticks, MOBS_GRACE, touched, harm)
+    touching = np.zeros(state.mobs.count, np.bool_)
+    if fires:
+        find_burning(blocks, state.mobs.records, touching)
+    concerned = (touching | (mobs["fire_ticks"] > 0)) & (mobs["death_ticks"] == 0)
+    for row in np.flatnonzero(concerned).tolist():
+        harm = partial(state.hurt_mob, row, _HARM)
+        ticks = int(mobs["fire_ticks"][row])
+        mobs["fire_ticks"][row] = _burning(state, ticks, MOBS_GRACE, bool(touching[row]), harm)
 
 
 def _hurt_player(state: GameState) -> None:
@@ -230,19 +222,6 @@ def _burning(
     if ticks % _PERIOD == 0:
         hurt()
     return ticks - 1
-
-
-def _touches(fires: set[Place], x: float, y: float, z: float, half: float, height: float) -> bool:
-    """Whether a body with its feet at (x, y, z) is in a fire."""
-    if not fires:
-        return False
-    inset = half - 0.001
-    return any(
-        (i, j, k) in fires
-        for i in range(math.floor(x - inset), math.floor(x + inset) + 1)
-        for k in range(math.floor(z - inset), math.floor(z + inset) + 1)
-        for j in range(math.floor(y + 0.001), math.floor(y + height - 0.001) + 1)
-    )
 
 
 # ------------------------------------------------------------------------------------------ portals

@@ -137,6 +137,7 @@ class Game:
         blocks, players = state.world.blocks, player.records
         events, event_count = state.events, state.event_count
         player.update_equipment()
+        drawn = player.ready_bow(projectiles.has_arrow(state))
         uses = bool(keys & USE)
         # From the last tick's keys, which `tick_player` replaces.
         sneaks = uses and bool(players["keys"][0] & SNEAK)
@@ -152,6 +153,8 @@ class Game:
             events,
             event_count,
         )
+        if drawn and not players["eating_ticks"][0]:
+            projectiles.shoot(state, drawn)
         if state.particles.count:
             state.particles.tick(blocks)
         if pressed & DROP:

@@ -13,10 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from rllib_minestudio.env.voxel.data import read_csv
 from rllib_minestudio.env.voxel.world.block_shapes import (
     DOWN,
     EAST,
@@ -38,6 +36,7 @@ from rllib_minestudio.env.voxel.world.block_states import (
     turned_to,
 )
 from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, BLOCKS
+from rllib_minestudio.env.voxel.world.burning import FLAMMABLE
 from rllib_minestudio.env.voxel.world.plants import PLANTS
 
 Cell = tuple[int, int, int]
@@ -309,20 +308,6 @@ def _on_soil_with_room(block: int, cell: Cell, block_at: BlockAt) -> bool:
     """Cactus, which nothing with a body may touch from the side."""
     sides = (block_at(*beside(cell, direction)) for direction in _CLOCKWISE)
     return _on_soil(block, cell, block_at) and all(map(stops_nothing, sides))
-
-
-def _odds() -> dict[int, tuple[int, int]]:
-    found = {}
-    for row in read_csv("flammable.csv"):
-        patterns = row["kinds"].split()
-        for kind, block in enumerate(BLOCKS):
-            if any(fnmatchcase(block.name, pattern) for pattern in patterns):
-                found[kind] = int(row["ignites"]), int(row["burns"])
-    return found
-
-
-FLAMMABLE = _odds()
-"""What burns: kind -> (odds that it is set on fire, odds that it burns away), as in `FireBlock`."""
 
 
 def can_burn_at(cell: Cell, block_at: BlockAt) -> bool:

@@ -1,7 +1,7 @@
-"""Things that the player throws, as in Minecraft Java 1.16: how they fly, and what they do.
+"""Things that the player throws or shoots, as in Minecraft Java 1.16: how they fly, what they do.
 
-A row of `THROWN` says how an item is thrown (`ThrowableProjectile`), and what happens where it hits
-a block, an animal, or the player, whom it passes until it has once been clear of them.
+A row of `THROWN` says how an item flies (`ThrowableProjectile`, `AbstractArrow`), and what happens
+where it hits a block, an animal, or the player, whom it passes until it has once been clear.
 """
 
 from __future__ import annotations
@@ -11,9 +11,17 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from rllib_minestudio.env.voxel.data import TICKS_PER_SECOND
 from rllib_minestudio.env.voxel.entities.goals import body_height, half_width
-from rllib_minestudio.env.voxel.entities.mobs import CHICKEN, PANIC_TICKS, knock_back
+from rllib_minestudio.env.voxel.entities.mobs import (
+    CHICKEN,
+    DROP_DELAY,
+    MOB_SWEPT,
+    PANIC_TICKS,
+    knock_back,
+)
 from rllib_minestudio.env.voxel.entities.records import (
     HURT_TICKS,
     MOB_CAPACITY,
@@ -26,7 +34,7 @@ from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.game.placement import beside, direction_of
 from rllib_minestudio.env.voxel.items.item_data import POTIONS, potion_of
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
-from rllib_minestudio.env.voxel.player.combat import KNOCKBACK
+from rllib_minestudio.env.voxel.player.combat import KNOCKBACK, strike
 from rllib_minestudio.env.voxel.player.player import STANDING_HEIGHT, WIDTH, give_effect
 from rllib_minestudio.env.voxel.player.raycast import (
     NEVER,
@@ -38,6 +46,7 @@ from rllib_minestudio.env.voxel.world import physics
 from rllib_minestudio.env.voxel.world.block_shapes import stops_nothing
 
 Point = tuple[float, float, float]
+Vector = NDArray[np.float64]
 _PLAYER, _BLOCK = -1, -2
 """What is hit, if it is not the row of an animal."""
 
@@ -50,6 +59,14 @@ _LONGEST = 1200
 _SIZE, _GRAZE = 0.25, 0.3
 """Side of a thrown thing, and how far from a body it still hits that, in blocks."""
 _CLEAR = 1.0
+BOW, _ARROW = ITEM_ID["bow"], ITEM_ID["arrow"]
+_WEAKEST = 0.1
+"""Least share of a bow's full pull at which an arrow flies."""
+_ARROWS_DAMAGE = 2.0
+_PUNCH = 0.6
+_FLAMING_TICKS = 100
+_BACK = 0.2
+"""How far before a block an arrow comes to lie, in blocks."""
 _STEP = 0.1
 """How far a thing flies into a block that stops nothing before it is looked for the next one."""
 
@@ -88,8 +105,12 @@ class _Thrown(NamedTuple):
 
 def throw(state: GameState) -> None:
     """Throw one of the items in hand forward."""
-    player, item = state.player, state.player.held_item
-    how = THROWN[item]
+    _launch(state, state.player.held_item, state.player.held_data, 1.0)
+
+
+def _launch(state: GameState, item: int, data: int, share: float) -> np.void:
+    """Send an item off at a share of its full speed, and return its record."""
+    player, how = state.player, THROWN[item]
     dx, dy, dz = look_direction(player.yaw, player.pitch)
     dy = -math.sin(math.radians(player.pitch - how.lift))
     length = math.sqrt(dx * dx + dy * dy + dz * dz)
@@ -99,12 +120,42 @@ def throw(state: GameState) -> None:
         moved[1] = 0.0
     record = state.thrown.append()
     record["item"] = item
-    record["data"] = player.held_data
+    record["data"] = data
     record["position"] = x, y + player.eye_height - _BELOW_EYES, z
     record["velocity"] = [
-        (part / length + state.random_normal() * _SPREAD) * how.speed + own
+        (part / length + state.random_normal() * _SPREAD) * how.speed * share + own
         for part, own in zip((dx, dy, dz), moved, strict=True)
     ]
+    return record
+
+
+def has_arrow(state: GameState) -> bool:
+    """Whether the player has an arrow, asked in every tick: only if a bow is in hand."""
+    player = state.player
+    return player.held_item == BOW and bool((player.inventory.item == _ARROW).any())
+
+
+def shoot(state: GameState, drawn: int) -> None:
+    """Let a bow go that was drawn for some ticks (`BowItem.releaseUsing`).
+
+    The first of the player's arrows is used up, unless the bow has the enchantment of infinity.
+    """
+    player = state.player
+    pull = min(drawn / TICKS_PER_SECOND, 1.0)
+    pull = pull * (pull + 2.0) / 3.0
+    slots = np.flatnonzero(player.inventory.item == _ARROW)
+    if pull < _WEAKEST or not len(slots):
+        return
+    record = _launch(state, _ARROW, 0, pull)
+    record["is_critical"] = pull == 1.0
+    power = player.held_level("power")
+    record["damage"] = _ARROWS_DAMAGE + (0.5 * power + 0.5 if power else 0.0)
+    record["punch"], record["flame"] = player.held_level("punch"), player.held_level("flame")
+    record["is_lost"] = player.held_level("infinity") > 0
+    state.count_use()
+    if not record["is_lost"]:
+        player.inventory.take(int(slots[0]))
+    state.wear_tool(1)
 
 
 def tick(state: GameState) -> None:
@@ -140,17 +191,22 @@ def _fly(state: GameState, record: np.void) -> bool:
 def _is_clear(state: GameState, record: np.void) -> bool:
     """Whether a thing is a block away from the player who threw it, wherever it flies next."""
     low, high = _players_box(state)
-    start, step = record["position"], record["velocity"]
-    half = np.array([_SIZE / 2, 0.0, _SIZE / 2])
-    first = np.minimum(start, start + step) - half - _CLEAR
-    last = np.maximum(start, start + step) + half + (0.0, _SIZE, 0.0) + _CLEAR
-    return bool((first >= high).any() or (last <= low).any())
+    (first, last), step = _box(record["position"], _SIZE / 2, _SIZE), record["velocity"]
+    first, last = np.minimum(first, first + step), np.maximum(last, last + step)
+    return bool((first - _CLEAR >= high).any() or (last + _CLEAR <= low).any())
 
 
-def _players_box(state: GameState) -> tuple[np.ndarray, np.ndarray]:
-    feet = state.player.position
-    half = WIDTH / 2
-    return feet - (half, 0.0, half), feet + (half, STANDING_HEIGHT, half)
+def _box(feet: Vector, half: float, height: float) -> tuple[Vector, Vector]:
+    """Return the lowest and the highest corner of a body, twice `half` wide."""
+    return feet - np.array([half, 0.0, half]), feet + np.array([half, height, half])
+
+
+def _players_box(state: GameState) -> tuple[Vector, Vector]:
+    return _box(state.player.position, WIDTH / 2, STANDING_HEIGHT)
+
+
+def _mobs_box(mob: np.void) -> tuple[Vector, Vector]:
+    return _box(mob["position"], half_width(mob), body_height(mob))
 
 
 def _first_hit(state: GameState, record: np.void) -> Hit | None:
@@ -163,10 +219,9 @@ def _first_hit(state: GameState, record: np.void) -> Hit | None:
     hit, distance = _block_hit(state, start, direction, reach)
     nearest = min(distance, reach)
     bodies = [
-        (row, mob["position"] - (half, 0.0, half), mob["position"] + (half, height, half))
+        (row, *_mobs_box(mob))
         for row, mob in enumerate(state.mobs.records[: state.mobs.count])
         if not mob["death_ticks"]
-        for half, height in [(half_width(mob), body_height(mob))]
     ]
     if record["is_clear"] and state.player.health > 0.0:
         bodies.append((_PLAYER, *_players_box(state)))
@@ -179,7 +234,7 @@ def _first_hit(state: GameState, record: np.void) -> Hit | None:
     return hit
 
 
-def _enters(start: np.ndarray, direction: np.ndarray, low: np.ndarray, high: np.ndarray) -> float:
+def _enters(start: Vector, direction: Vector, low: Vector, high: Vector) -> float:
     """Return how far along a ray it enters a box, `NEVER` if it does not, or begins inside."""
     safe = np.where(np.abs(direction) < 1e-12, 1e-12, direction)
     one, two = (low - start) / safe, (high - start) / safe
@@ -188,10 +243,10 @@ def _enters(start: np.ndarray, direction: np.ndarray, low: np.ndarray, high: np.
 
 
 def _block_hit(
-    state: GameState, start: np.ndarray, direction: np.ndarray, reach: float
+    state: GameState, start: Vector, direction: Vector, reach: float
 ) -> tuple[Hit | None, float]:
     """Return the first block on the way that has a body, and its distance; `NEVER` for none."""
-    target = np.zeros((), TARGET_DTYPE)[()]
+    target: np.void = np.zeros(1, TARGET_DTYPE)[0]
     passed = 0.0
     while passed < reach:
         x, y, z = (start + direction * passed).tolist()
@@ -224,6 +279,45 @@ def _pelt(state: GameState, record: np.void, hit: Hit) -> None:
     mob["panic_ticks"], mob["love_ticks"] = PANIC_TICKS, 0
     away = state.player.position - mob["position"]
     knock_back(mob, KNOCKBACK, float(away[0]), float(away[2]))
+
+
+def _pierce(state: GameState, record: np.void, hit: Hit) -> None:
+    """Let an arrow harm whom it hits, by its speed; where it hits a block, it lies as an item."""
+    speed = float(np.linalg.norm(record["velocity"]))
+    amount = math.ceil(speed * float(record["damage"]))
+    if record["is_critical"]:
+        amount += state.random_between(0, amount // 2 + 1)
+    if hit.what == _PLAYER:
+        state.hurt_player(float(amount))
+    elif hit.what == _BLOCK:
+        if not record["is_lost"]:
+            x, y, z = (np.array(hit.at) - record["velocity"] / speed * _BACK).tolist()
+            state.drop_item(_ARROW, 1, (x, y, z), (0.0, 0.0, 0.0), DROP_DELAY)
+    else:
+        _wound(state, record, hit.what, float(amount))
+
+
+def _wound(state: GameState, record: np.void, row: int, amount: float) -> None:
+    mob = state.mobs.records[row]
+    away = state.player.position - mob["position"]
+    hurts = strike(
+        state.mobs.records,
+        row,
+        amount,
+        float(away[0]),
+        float(away[2]),
+        MOB_SWEPT,
+        state.events,
+        state.event_count,
+    )
+    if not hurts:
+        return
+    if record["flame"]:
+        mob["fire_ticks"] = max(int(mob["fire_ticks"]), _FLAMING_TICKS)
+    flat = record["velocity"] * (1.0, 0.0, 1.0)
+    length = float(np.linalg.norm(flat))
+    if record["punch"] and length:
+        mob["velocity"] += flat / length * (_PUNCH * int(record["punch"])) + (0.0, 0.1, 0.0)
 
 
 _CHICK_CHANCE, _FOUR_CHANCE = 1 / 8, 1 / 32
@@ -270,18 +364,17 @@ def _splash(state: GameState, record: np.void, hit: Hit) -> None:
                 )
     for row in range(state.mobs.count):
         mob = state.mobs.records[row]
-        half, height = half_width(mob), body_height(mob)
-        low = mob["position"] - (half, 0.0, half)
-        share = _share(hit, row, low, low + (2 * half, height, 2 * half))
+        share = _share(hit, row, *_mobs_box(mob))
         if share > 0.0 and not mob["death_ticks"]:
             _act_at_once(state, row, kind, share)
 
 
-def _share(hit: Hit, what: int, low: np.ndarray, high: np.ndarray) -> float:
+def _share(hit: Hit, what: int, low: Vector, high: Vector) -> float:
     """Return the share of a potion that reaches a body, 0 to 1."""
     at = np.array(hit.at)
-    reach = np.array([_SPLASH, _SPLASH_UP, _SPLASH]) + (_SIZE / 2, 0.0, _SIZE / 2)
-    if (low > at + reach + (0.0, _SIZE, 0.0)).any() or (high < at - reach).any():
+    first, last = _box(at, _SIZE / 2, _SIZE)
+    reach = np.array([_SPLASH, _SPLASH_UP, _SPLASH])
+    if (low > last + reach).any() or (high < first - reach).any():
         return 0.0
     if what == hit.what:
         return 1.0
@@ -318,5 +411,8 @@ THROWN: dict[int, _Thrown] = {
     ITEM_ID["egg"]: _Thrown(1.5, 0.0, 0.03, _hatch),
     ITEM_ID["splash_potion"]: _Thrown(0.5, 20.0, 0.05, _splash),
     ITEM_ID["experience_bottle"]: _Thrown(0.7, 20.0, 0.07, _spill_experience),
+    _ARROW: _Thrown(3.0, 0.0, 0.05, _pierce),
 }
-"""What can be thrown, by item."""
+"""What can be thrown or shot, by item."""
+BY_HAND = tuple(item for item in THROWN if item != _ARROW)
+"""What the use key throws."""

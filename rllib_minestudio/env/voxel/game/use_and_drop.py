@@ -253,7 +253,7 @@ def _throw(state: GameState, target: np.void) -> Outcome:
 
 
 def _eat(state: GameState, target: np.void) -> Outcome:
-    """Leave it to `locomotion.begin_meal`, which eats while the key is held."""
+    """Leave it to `locomotion.begin_meal`, which eats, or draws a bow, while the key is held."""
     return Outcome.HELD
 
 
@@ -351,11 +351,18 @@ USES = Uses(
         ),
         Use(
             Stage.ITEM,
-            projectiles.THROWN,
+            projectiles.BY_HAND,
             _throw,
-            "A snowball, an egg, a splash potion or a bottle of experience is thrown. Snowballs and "
-            "eggs push animals away, and one egg in eight hatches; a splash potion acts on everybody "
-            "within four blocks, the less the farther away; a bottle gives 3 to 11 points.",
+            "A snowball, an egg, a splash potion or a bottle of experience is thrown. Snowballs "
+            "and eggs push animals away, and one egg in eight hatches; a splash potion acts within "
+            "four blocks, the less the farther away; a bottle gives 3 to 11 points.",
+        ),
+        Use(
+            Stage.ITEM,
+            (projectiles.BOW,),
+            _eat,
+            "A bow with an arrow is drawn while the key is held, fully in a second; let go, it "
+            "shoots.",
         ),
         Use(Stage.ITEM, FOOD, _eat, "Food is eaten, and milk drunk, while the key is held."),
     )

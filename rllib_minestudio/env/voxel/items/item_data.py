@@ -75,8 +75,8 @@ ENCHANTMENTS: dict[str, Enchantment] = {
 
 ACTING = frozenset(
     (
-        *("efficiency", "fire_aspect", "knockback", "looting", "sharpness", "silk_touch"),
-        "unbreaking",
+        *("efficiency", "fire_aspect", "flame", "infinity", "knockback", "looting", "power"),
+        *("punch", "sharpness", "silk_touch", "unbreaking"),
     )
 )
 """Those that have consequences in this engine."""

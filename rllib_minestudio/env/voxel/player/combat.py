@@ -60,7 +60,7 @@ def swing(player: np.void) -> None:
 
 
 @kernel()
-def _strike(
+def strike(
     mobs: NDArray[np.void],
     row: int,
     amount: float,
@@ -110,7 +110,7 @@ def attack(
     mob = mobs[row]
     dx = player.position[0] - mob.position[0]
     dz = player.position[2] - mob.position[2]
-    if not _strike(mobs, row, amount, dx, dz, MOB_HURT, events, event_count):
+    if not strike(mobs, row, amount, dx, dz, MOB_HURT, events, event_count):
         return
     player.exhaustion += PER_ATTACK
     mob.fire_ticks = max(mob.fire_ticks, player.fire_aspect)
@@ -156,7 +156,7 @@ def _sweep(
         if near and dx * dx + dy * dy + dz * dz < MOB_REACH * MOB_REACH:
             # The sweep knocks back even if the hit has no effect; the hit does so again.
             knock_back(mob, KNOCKBACK, np.sin(yaw), -np.cos(yaw))
-            _strike(mobs, other, SWEEP_DAMAGE, dx, dz, MOB_SWEPT, events, event_count)
+            strike(mobs, other, SWEEP_DAMAGE, dx, dz, MOB_SWEPT, events, event_count)
 
 
 @kernel()

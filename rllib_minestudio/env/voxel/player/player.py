@@ -16,6 +16,7 @@ from rllib_minestudio.env.voxel.items.items import (
     FIST_DAMAGE,
     FIST_SPEED,
     FOOD,
+    ITEM_ID,
     ITEMS,
     mining_speeds,
     mining_ticks,
@@ -35,6 +36,9 @@ STANDING_EYES, SNEAKING_EYES = 1.62, 1.27
 """Height of the eyes above the feet, in blocks."""
 USE_DELAY = 4
 """Ticks between two uses while the key is held."""
+BOW_TICKS = 72_000
+"""Ticks for which a bow can be drawn; a kind of meal that is always left."""
+_BOW = ITEM_ID["bow"]
 _ASPECT_TICKS = 80
 """Ticks for which a mob burns that is hit, for each level of fire aspect."""
 SWING_TICKS = 6
@@ -211,8 +215,8 @@ class Player:
         )
         state["mining_ticks"] = mining_ticks(item)
         food = FOOD.get(item_id)
-        state["meal_ticks"] = food.ticks if food else 0
-        state["eats_when_full"] = food is not None and food.when_full
+        state["meal_ticks"] = food.ticks if food else 0  # of a bow, see `ready_bow`
+        state["eats_when_full"] = item_id == _BOW or (food is not None and food.when_full)
         state["swing_length"] = swing_length(self.mining_haste, self.mining_fatigue)
         state["held_item"] = item_id
         if self.equipped is None:
@@ -221,6 +225,14 @@ class Player:
             state["attack_ticks"] = state["is_mining"] = state["eating_ticks"] = 0
             state["recharge_ticks"] = -1  # this tick does not count
         self.equipped, self.equipped_data = item_id, data
+
+    def ready_bow(self, has_arrow: bool) -> int:
+        """Let a bow in hand be drawn, or not; return for how many ticks it has been drawn."""
+        if self.held_item != _BOW:
+            return 0
+        state = self.records[0]
+        state["meal_ticks"] = BOW_TICKS if has_arrow else 0
+        return BOW_TICKS - int(state["eating_ticks"]) if state["eating_ticks"] else 0
 
     @property
     def position(self) -> NDArray[np.float64]:

@@ -1,8 +1,8 @@
 """Status effects as Minecraft 1.16 shows them: icons at the upper right, a list at the inventory.
 
 An icon blinks in its last ten seconds (`Gui.renderEffects`). The list has each effect's name, level
-and time left (`DisplayEffectsScreen`). In the game the inventory moves aside for it; here, where the
-list has room beside it, the inventory stays where it is.
+and time left (`DisplayEffectsScreen`). In the game the inventory moves aside for it; here the
+inventory stays where it is, since the list has room beside it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ICON = 18
 """Side of an effect's icon, in pixels."""
 _FRAME, _FRAME_AT = 24, (141, 166)
 _ENTRY, _ENTRY_AT = (120, 32), (0, 166)
-"""Sizes of the field behind an icon and behind an entry of the list; places on the inventory's sheet."""
+"""The field behind an icon and behind an entry of the list: size, and place on the sheet."""
 _STEP = 25
 _MOST = 8
 """Effects in a row of icons; further ones are not shown."""
@@ -148,9 +148,7 @@ class EffectIcons:
             textures: Pictures of screens and icons.
         """
         self._textures = textures
-        self._frame = _cut(
-            textures.picture("gui/container/inventory"), *_FRAME_AT, _FRAME, _FRAME
-        )
+        self._frame = _cut(textures.picture("gui/container/inventory"), *_FRAME_AT, _FRAME, _FRAME)
         self._size = _STEP * _MOST, 2 * _STEP + 2
         self.layer = Layer(Rect(window - self._size[0], 0, *self._size), rows, columns)
         self._shown: tuple[tuple[str, float], ...] = ()

@@ -375,9 +375,7 @@ def level_brightness() -> NDArray[np.float64]:
     return share / (4 - 3 * share)
 
 
-def light_map(
-    sun_angle: float, gamma: float, night_vision: float = 0.0
-) -> NDArray[np.float32]:
+def light_map(sun_angle: float, gamma: float, night_vision: float = 0.0) -> NDArray[np.float32]:
     """Factors on red, green and blue at each level of block light and of the sky's.
 
     Args:

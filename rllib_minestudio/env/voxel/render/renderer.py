@@ -292,9 +292,7 @@ class Renderer:
 
     def _apply_hour(self) -> None:
         apply_sky(self.camera, self._sky)
-        apply_light(
-            self.camera, self._ints, self._sky.sun_angle, self._gamma, self._night_vision
-        )
+        apply_light(self.camera, self._ints, self._sky.sun_angle, self._gamma, self._night_vision)
 
     def _widen(self, gain: float) -> None:
         """Widen the field of view by this share of its usual angle."""

@@ -7,7 +7,7 @@ import pytest
 
 from rllib_minestudio.env.voxel.entities.records import MOB_KIND_ID, THROWN_CAPACITY
 from rllib_minestudio.env.voxel.game import fire, projectiles
-from rllib_minestudio.env.voxel.items.item_data import potion_data
+from rllib_minestudio.env.voxel.items.item_data import enchanted, potion_data, wear_of
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
 from rllib_minestudio.env.voxel.player.raycast import look_direction
 from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
@@ -76,8 +76,9 @@ def test_it_leaves_the_hand_with_minecrafts_speed_and_spread(engine, item, pitch
     spread = 0.0075 * speed
     assert np.mean(found, axis=0) == pytest.approx(wanted, abs=4 * spread / np.sqrt(2000))
     assert np.std(found, axis=0) == pytest.approx(spread, rel=0.1)
+    x, y, z = player.position
     at = in_flight(engine)[0]["position"]
-    assert at == pytest.approx(player.position + (0.0, player.eye_height - 0.1, 0.0))
+    assert at == pytest.approx((x, y + player.eye_height - 0.1, z))
 
 
 @pytest.mark.parametrize("item", FLIGHT)
@@ -235,6 +236,119 @@ def test_water_puts_fire_out(engine):
     left = [world.kind_at(x, FLOOR, 5) for x in (5, 6, 9)]
     assert left == [0, 0, fire.FIRE]
     world.set_block(9, FLOOR, 5, 0)
+
+
+# ------------------------------------------------------------------------------ bows
+
+
+def arm(engine, **enchantments):
+    """Give the player a bow, and arrows in another slot."""
+    data = enchanted(ITEM_ID["bow"], 0, enchantments)
+    engine.player.inventory.set(5, ITEM_ID["arrow"], 9)
+    hold(engine, "bow", 1, data)
+
+
+def shoot(engine, ticks_held=25):
+    ticks(engine, ticks_held, use=1)
+    engine.tick({})
+
+
+def arrow_count(engine):
+    return sum(engine.player.inventory.quantity[engine.player.inventory.item == ITEM_ID["arrow"]])
+
+
+@pytest.mark.parametrize("held", [2, 3, 10, 19, 20, 60])
+def test_a_bow_shoots_the_faster_the_longer_it_was_drawn(engine, held):
+    arm(engine)
+    engine.player.pitch = -90.0
+    before = state(engine).statistics.copy()["use_item"].get("bow", 0)
+    shoot(engine, held)
+    share = min(held / 20, 1)
+    pull = (share**2 + 2 * share) / 3
+    assert arrow_count(engine) == (9 if pull < 0.1 else 8)
+    shots = state(engine).statistics.copy()["use_item"].get("bow", 0) - before
+    assert shots == len(in_flight(engine)) == int(pull >= 0.1)
+    if pull >= 0.1:
+        (arrow,) = in_flight(engine)
+        flown = 3 * pull  # and a tick of drag and gravity since
+        assert arrow["moved"][1] == pytest.approx(flown, abs=5 * 0.0075 * flown)
+        assert arrow["is_critical"] == (held >= 20)
+        assert wear_of(engine.player.inventory[0].data) == 1
+
+
+def test_without_an_arrow_or_with_another_item_in_hand_nothing_is_shot(engine):
+    arm(engine)
+    engine.player.inventory.set(5, 0, 0)
+    shoot(engine)
+    assert not len(in_flight(engine)) and engine.player.records["eating_ticks"][0] == 0
+    arm(engine)
+    ticks(engine, 25, use=1)
+    engine.tick({"hotbar.2": 1})
+    ticks(engine, 3)
+    assert not len(in_flight(engine)) and arrow_count(engine) == 9
+
+
+def test_drawing_slows_the_player_down(engine):
+    arm(engine)
+    ticks(engine, 20, forward=1)
+    walked = np.linalg.norm(engine.player.records["moved"][0])
+    ticks(engine, 30, forward=1, use=1)
+    assert np.linalg.norm(engine.player.records["moved"][0]) < 0.4 * walked
+
+
+@pytest.mark.parametrize(("power", "least"), [(0, 6), (1, 9), (5, 15)])
+@pytest.mark.parametrize("is_critical", [False, True])
+def test_an_arrow_harms_by_its_speed_and_power(engine, power, least, is_critical):
+    """ceil(3 (2 + power / 2 + 1 / 2)), and if critical up to half of it and one more."""
+    found = Counter()
+    for _ in range(600 if is_critical else 3):
+        state(engine).mobs.clear()
+        state(engine).mobs.add(MOB_KIND_ID["iron_golem"], (0.5, float(FLOOR), 5.5), 0.0)
+        record = send(engine, "arrow", (0.5, FLOOR + 1.0, 3.0), (0.0, 0.0, 3.0))
+        record["damage"] = 2.0 + (0.5 * power + 0.5 if power else 0.0)
+        record["is_critical"] = is_critical
+        projectiles.tick(state(engine))
+        found[100 - int(state(engine).mobs.health[0])] += 1
+    assert not len(in_flight(engine))
+    most = least + (least // 2 + 1 if is_critical else 0)
+    assert set(found) == set(range(least, most + 1))
+
+
+def test_infinity_keeps_arrows_and_flame_and_punch_act(engine):
+    arm(engine, infinity=1, flame=1, punch=2)
+    state(engine).mobs.add(COW, (0.5, float(FLOOR), 8.5), 0.0)
+    shoot(engine, 4)
+    assert arrow_count(engine) == 9
+    record = in_flight(engine)[0]
+    assert (record["is_lost"], record["flame"], record["punch"]) == (1, 1, 2)
+    record["position"], record["velocity"] = (0.5, FLOOR + 1.0, 7.0), (0.0, 0.0, 1.0)
+    before = state(engine).mobs.velocity[0].copy()
+    projectiles.tick(state(engine))
+    cow = state(engine).mobs.records[0]
+    assert cow["fire_ticks"] == 100 and cow["health"] == 8.0
+    assert cow["velocity"][2] - before[2] > 2 * 0.6
+    record = send(engine, "arrow", (4.5, FLOOR + 1.0, 0.5), (0.0, -2.0, 0.0))
+    record["is_lost"] = 1
+    projectiles.tick(state(engine))
+    assert state(engine).items.count == 0
+
+
+def test_an_arrow_in_the_ground_can_be_picked_up(engine):
+    arm(engine)
+    engine.player.pitch = 70.0
+    shoot(engine, 25)
+    ticks(engine, 40)
+    assert arrow_count(engine) == 9 and not len(in_flight(engine))
+
+
+def test_a_kill_by_arrow_is_the_players(engine):
+    state(engine).mobs.add(CHICKEN, (0.5, float(FLOOR), 4.5), 0.0)
+    before = Counter(state(engine).statistics.copy()["kill_entity"])["chicken"]
+    record = send(engine, "arrow", (0.5, FLOOR + 0.4, 2.0), (0.0, 0.0, 3.0))
+    record["damage"] = 2.0
+    ticks(engine, 30)
+    assert Counter(state(engine).statistics.copy()["kill_entity"])["chicken"] == before + 1
+    assert state(engine).items.count
 
 
 # ------------------------------------------------------------------------------ in the game
