@@ -31,6 +31,10 @@ SAMPLE = {
     "use_on_block": "hard/carve_pumpkins",
     "use_on_animal": "simple/collect_wool",
     "sleep": "hard/sleep_in_bed",
+    "set_fire": "simple/set_fires",
+    "portal": "simple/build_nether_portal",
+    "shoot": "simple/use_bow",
+    "enchant": "simple/enchant_sword",
     "in_turn": "simple/smelt_food",
 }
 """A quick task by family; `in_turn` has the families `back` and `smelt` in it."""

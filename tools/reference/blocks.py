@@ -27,20 +27,20 @@ The column *Shape* says what bodies run into, what the crosshair aims at, and wh
 - *boxes*: one or several, as the rows of `block_shapes.csv` say; in several states, several shapes.
   *No body* means that everything passes.
 - *flat pictures*: a plant. Everything passes it; what is under the crosshair is a box around it.
-- *refused* ({refused} blocks): a fluid, fire, portal or technical block, which `/setblock` and
-  `/fill` refuse.
+- *refused* ({refused} blocks): a fluid, soul fire, a portal of the End or a technical block, which
+  `/setblock` and `/fill` refuse.
 
 *Light* is what a block gives, 0 to 15, and how it holds light back: it *stops* it, it *dims* the
 light of the sky by one as it does all other light, or only its *full sides* stop it.
 
-What a block does beyond this (plants that grow, fire that burns, redstone) is not simulated, unless
-another page says so.
+What a block does beyond this (plants that grow, redstone) is not simulated, unless another page
+says so.
 
 *Tool* is the kind that mines the block faster and, if bare hands yield nothing, the lowest material
 with which the block drops anything. *Drops* follow Minecraft's loot tables for tools without
-enchantments, so nothing that needs silk touch drops. A double slab drops two, snow and sea pickles
-as many as are in the block. A bed, a door or a tall plant drops what both halves together do. Boxes
-drop without their contents.
+enchantments; with silk touch, most blocks drop themselves. A double slab drops two, snow and sea
+pickles as many as are in the block. A bed, a door or a tall plant drops what both halves together
+do. Boxes drop without their contents.
 
 ## What the use key does
 

@@ -3,7 +3,12 @@
 game                   begin, tick
 survey                 questions that no observation answers; light, sky and biome at the player
 use_and_drop           the use key, as a table of what it does; the drop key
+husbandry leads        what one does with animals: shearing, dyes, milk, breeding; leads and knots
+golems                 those that players build, and snow golems' tracks
+projectiles            what is thrown and shot
+sleeping               beds, nights, the spawn point
 doors                  what opens, by hand or by a lever or button
+fire                   what burns, whom it harms; portals
 placement              what becomes of a block item, where, and in which state
 screen_handling        opening, operating and closing screens; contents of blocks; the player's view
 event_handlers loot    effects of a tick's events

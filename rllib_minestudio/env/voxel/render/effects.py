@@ -7,15 +7,14 @@ inventory stays where it is, since the list has room beside it.
 
 from __future__ import annotations
 
-import csv
 import math
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from rllib_minestudio.env.voxel.data import TICKS_PER_SECOND
 from rllib_minestudio.env.voxel.player.player import Player
+from rllib_minestudio.env.voxel.render.effect_looks import EFFECT_LOOKS, roman, time_left
 from rllib_minestudio.env.voxel.render.text import WHITE, text_picture
 from rllib_minestudio.env.voxel.render.textures import Textures
 from rllib_minestudio.env.voxel.render.window import Layer, Rect, Reduction, Rgba, paste
@@ -32,35 +31,9 @@ _BLINKING_TICKS = 200
 LIST_LEFT, LIST_WIDTH = 124, _ENTRY[0]
 """How far left of the inventory the list begins, and its width."""
 _PITCH, _LIST_HEIGHT, _FEW = 33, 132, 5
-_ROMAN = ("", " II", " III", " IV", " V", " VI", " VII", " VIII", " IX", " X")
-_NO_END = 32767
-"""Ticks from which the game shows no time."""
+_MOST_LEVELS = 10
+"""Levels above these are not written."""
 _TIME_GREY = (127, 127, 127)
-
-
-class _Look(NamedTuple):
-    """A row of `effects.csv`.
-
-    Attributes:
-        title: The effect's name.
-        is_below: Whether its icon is in the second row, where effects that do no good are.
-        colour: Colour of the particles of who has it, RGB; it decides the order.
-    """
-
-    title: str
-    is_below: bool
-    colour: int
-
-
-def _read() -> dict[str, _Look]:
-    with (Path(__file__).parent / "effects.csv").open(newline="") as file:
-        return {
-            row["effect"]: _Look(row["title"], bool(row["harmful"]), int(row["colour"], 16))
-            for row in csv.DictReader(file)
-        }
-
-
-_LOOKS = _read()
 
 
 class ShownEffect(NamedTuple):
@@ -80,13 +53,7 @@ class ShownEffect(NamedTuple):
 def effects_of(player: Player) -> tuple[ShownEffect, ...]:
     """Return a player's effects in the list's order: those that end first come first."""
     shown = [ShownEffect(name, *level) for name, level in player.effects.items()]
-    return tuple(sorted(shown, key=lambda effect: (effect.ticks, _LOOKS[effect.name].colour)))
-
-
-def time_left(ticks: int) -> str:
-    """Return a duration as the list shows it: minutes and seconds."""
-    seconds = ticks // TICKS_PER_SECOND
-    return "**:**" if ticks >= _NO_END else f"{seconds // 60}:{seconds % 60:02d}"
+    return tuple(sorted(shown, key=lambda effect: (effect.ticks, EFFECT_LOOKS[effect.name].colour)))
 
 
 def draw_list(
@@ -106,9 +73,10 @@ def draw_list(
     for effect in effects:
         paste(canvas, x, y, field)
         paste(canvas, x + 6, y + 7, textures.picture(f"mob_effect/{effect.name}"))
-        level = _ROMAN[effect.amplifier] if effect.amplifier < len(_ROMAN) else ""
-        title = text_picture(textures, _LOOKS[effect.name].title + level, WHITE, shadow=True)
-        paste(canvas, x + 28, y + 6, title)
+        title = EFFECT_LOOKS[effect.name].title
+        if 0 < effect.amplifier < _MOST_LEVELS:
+            title += f" {roman(effect.amplifier + 1)}"
+        paste(canvas, x + 28, y + 6, text_picture(textures, title, WHITE, shadow=True))
         left = text_picture(textures, time_left(effect.ticks), _TIME_GREY, shadow=True)
         paste(canvas, x + 28, y + 16, left)
         y += pitch
@@ -162,7 +130,7 @@ class EffectIcons:
         canvas, counts = self.layer.canvas, [0, 0]
         canvas[...] = 0
         for name, alpha in shown:
-            row = int(_LOOKS[name].is_below)
+            row = int(EFFECT_LOOKS[name].is_below)
             counts[row] += 1
             x, y = self._size[0] - _STEP * counts[row], 1 + 26 * row
             icon = self._textures.picture(f"mob_effect/{name}").copy()

@@ -319,7 +319,7 @@ class ScreenComposer:
         canvas, offset = self.layer.canvas, self._offset
         layout, (x, y) = LAYOUTS[view.kind], view.cursor
         lit = layout.slot_at(x, y)
-        described = 0 if lit is None or view.carried.item else view.stacks[lit].item
+        described = NOTHING if lit is None or view.carried.item else view.stacks[lit]
         if lit is not None:
             place = layout.slots[lit]
             self._cover(Rect(place.x + offset, place.y, SLOT_SIZE, SLOT_SIZE))
@@ -329,8 +329,8 @@ class ScreenComposer:
             left, top = x - SLOT_SIZE // 2, y - SLOT_SIZE // 2
             self._cover(Rect(left, top, _STACK, _STACK))
             self._stacks.draw(canvas, [(left, top, view.carried)])
-        if described:
-            box = tooltip_picture(self._textures, described)
+        if described.item:
+            box = tooltip_picture(self._textures, described.item, described.data)
             height, width = box.shape[:2]
             left, top = tooltip_place((x, y), (width, height), canvas.shape[1])
             self._cover(Rect(left, top, width, height))

@@ -555,7 +555,8 @@ class Overlays:
         self._crosshair.draw(drawn, viewpoint.charge)
         self._hud.layer.blend(rows)
         if held and name_ticks:
-            self._name.show(held, name_ticks)
+            data = stacks[player.selected].data if viewpoint.hand < 0 else 0
+            self._name.show(held, data, name_ticks)
             self._name.layer.blend(rows)
         effects = effects_of(player) if player.effects else ()
         if effects:

@@ -11,7 +11,16 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from rllib_minestudio.env.voxel.data import TICKS_PER_SECOND
+from rllib_minestudio.env.voxel.items.item_data import (
+    ENCHANTMENTS,
+    POTION_ITEMS,
+    POTIONS,
+    enchantments_of,
+    potion_of,
+)
 from rllib_minestudio.env.voxel.items.items import ITEMS, Item
+from rllib_minestudio.env.voxel.render.effect_looks import EFFECT_LOOKS, roman, time_left
 from rllib_minestudio.env.voxel.render.textures import Textures
 from rllib_minestudio.env.voxel.render.window import (
     WINDOW_HEIGHT,
@@ -30,6 +39,7 @@ GLYPH = 8
 SPACE = 4
 """Width of a blank in pixels."""
 WHITE, GREY, DARK_GREY, GREEN = (255, 255, 255), (170, 170, 170), (64, 64, 64), (0, 170, 0)
+BLUE, RED = (85, 85, 255), (255, 85, 85)
 SHADOW = 0.25
 RARITIES: dict[str, Colour] = {
     "common": WHITE,
@@ -38,6 +48,8 @@ RARITIES: dict[str, Colour] = {
     "epic": (255, 85, 255),
 }
 """Colour of an item's name by its rarity."""
+ENCHANTED = {"common": "rare", "uncommon": "rare", "rare": "epic", "epic": "epic"}
+"""Rarity of an enchanted item by that of the plain one."""
 
 
 @lru_cache(maxsize=256)
@@ -76,10 +88,30 @@ def _glyph(textures: Textures, letter: str) -> tuple[NDArray[np.bool_], int]:
     return cell, int(inked[-1]) + 2 if len(inked) else SPACE
 
 
-def name_picture(textures: Textures, item: int) -> Rgba:
-    """Write an item's name, with a shadow; see `text_picture`."""
-    described = ITEMS[item]
-    return text_picture(textures, described.title, RARITIES[described.rarity], shadow=True)
+def name_picture(textures: Textures, item: int, data: int = 0) -> Rgba:
+    """Write the name of an item with its data, with a shadow; see `text_picture`."""
+    rarity = ITEMS[item].rarity
+    if enchantments_of(item, data):
+        rarity = ENCHANTED[rarity]
+    return text_picture(textures, title_of(item, data), RARITIES[rarity], shadow=True)
+
+
+def title_of(item: int, data: int) -> str:
+    """Return the name of an item, such as "Splash Potion of Harming"."""
+    title = ITEMS[item].title
+    if item not in POTION_ITEMS:
+        return title
+    kind, is_arrow = potion_of(data), ITEMS[item].name == "tipped_arrow"
+    for duration in ("long_", "strong_"):
+        kind = kind.removeprefix(duration)
+    if kind == "water":
+        return "Arrow of Splashing" if is_arrow else title.replace("Potion", "Water Bottle")
+    if kind in ("mundane", "thick", "awkward"):
+        return title if is_arrow else f"{kind.title()} {title}"
+    if is_arrow:
+        title = "Arrow"
+    of = "the Turtle Master" if kind == "turtle_master" else kind.replace("_", " ").title()
+    return f"{title} of {of}"
 
 
 # --------------------------------------------------------------------------- the box at the cursor
@@ -112,18 +144,20 @@ def tooltip_place(cursor: tuple[int, int], size: tuple[int, int], window: int) -
 
 
 @lru_cache(maxsize=256)
-def tooltip_picture(textures: Textures, item: int) -> Rgba:
-    """Draw the box that describes an item: its name, and what a tool or weapon does.
+def tooltip_picture(textures: Textures, item: int, data: int = 0) -> Rgba:
+    """Draw the box that describes an item: its name, and what it does.
 
     Args:
         textures: Source of the font.
         item: Item id.
+        data: What else there is of it: enchantments, a kind of potion; see `item_data`.
 
     Returns:
         uint8 (height, width, 4), not multiplied by alpha; shared, so do not modify it.
     """
-    lines = [name_picture(textures, item)]
-    for text, colour in _attributes(ITEMS[item]):
+    lines = [name_picture(textures, item, data)]
+    described = *_effects(item, data), *_enchantments(item, data), *_attributes(ITEMS[item])
+    for text, colour in described:
         lines.append(text_picture(textures, text, colour, shadow=True))
     width = max(line.shape[1] for line in lines)
     height = GLYPH + (AFTER_NAME + LINE * (len(lines) - 1) if len(lines) > 1 else 0)
@@ -135,6 +169,44 @@ def tooltip_picture(textures: Textures, item: int) -> Rgba:
         below[inked] = line[inked]
         y += LINE + (AFTER_NAME if number == 0 else 0)
     return box
+
+
+_SHARE_OF_TIME = {"lingering_potion": 0.25, "tipped_arrow": 0.125}
+
+
+def _effects(item: int, data: int) -> list[tuple[str, Colour]]:
+    """The effects of a potion, with their levels and durations."""
+    if item not in POTION_ITEMS:
+        return []
+    lines, share = [], _SHARE_OF_TIME.get(ITEMS[item].name, 1.0)
+    for effect in POTIONS[potion_of(data)]:
+        look, level = EFFECT_LOOKS[effect.name], roman(effect.amplifier + 1)
+        ticks = int(effect.ticks * share)
+        lasting = f" ({time_left(ticks)})" if effect.ticks > TICKS_PER_SECOND else ""
+        text = look.title + (f" {level}" if effect.amplifier else "") + lasting
+        lines.append((text, RED if look.is_below else BLUE))
+    return lines or [("No Effects", GREY)]
+
+
+_ENCHANTMENT_TITLES = {
+    "bane_of_arthropods": "Bane of Arthropods",
+    "binding_curse": "Curse of Binding",
+    "luck_of_the_sea": "Luck of the Sea",
+    "sweeping": "Sweeping Edge",
+    "vanishing_curse": "Curse of Vanishing",
+}
+"""Names that are not those of the identifier."""
+
+
+def _enchantments(item: int, data: int) -> list[tuple[str, Colour]]:
+    """The enchantments of an item, with their levels."""
+    lines = []
+    for name, level in enchantments_of(item, data).items():
+        title = _ENCHANTMENT_TITLES.get(name, name.replace("_", " ").title())
+        has_levels = level > 1 or ENCHANTMENTS[name].levels > 1
+        colour = RED if name.endswith("_curse") else GREY
+        lines.append((f"{title} {roman(level)}" if has_levels else title, colour))
+    return lines
 
 
 def _attributes(item: Item) -> list[tuple[str, Colour]]:
@@ -196,24 +268,25 @@ class HeldItemName:
             columns: Reduction of its width to the drawn columns.
             textures: Source of the font.
         """
-        self._textures, self._shown = textures, (0, 0)
+        self._textures, self._shown = textures, (0, 0, 0)
         self._window, self._left = window, (window - WIDEST) // 2
         area = Rect(self._left, WINDOW_HEIGHT - NAME_UP, WIDEST, GLYPH + 1)
         self.layer = Layer(area, rows, columns)
 
-    def show(self, item: int, ticks: int) -> None:
+    def show(self, item: int, data: int, ticks: int) -> None:
         """Bring the layer up to date.
 
         Args:
             item: Item id.
+            data: What else there is of it, see `item_data`.
             ticks: Ticks for which the name is still shown, at least 1.
         """
         alpha = min(ticks * 256 // FADING_TICKS, 255)
-        if self._shown == (item, alpha):
+        if self._shown == (item, data, alpha):
             return
-        self._shown = item, alpha
+        self._shown = item, data, alpha
         self.layer.canvas[...] = 0
-        picture = name_picture(self._textures, item).copy()
+        picture = name_picture(self._textures, item, data).copy()
         picture[..., 3] = np.where(picture[..., 3] > 0, alpha, 0)
         paste(self.layer.canvas, (self._window - picture.shape[1]) // 2 - self._left, 0, picture)
         self.layer.refresh(Rect(0, 0, WIDEST, GLYPH + 1))

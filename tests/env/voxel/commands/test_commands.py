@@ -179,8 +179,8 @@ def test_time_weather_and_rules(engine):
 
 
 def test_what_can_only_be_carried_says_so(engine):
-    given = engine.execute("/give @p minecraft:bow 2")
-    assert given == (True, "Gave 2 [Bow] to Player", "bow cannot be shot or thrown here")
+    given = engine.execute("/give @p minecraft:crossbow 2")
+    assert given == (True, "Gave 2 [Crossbow] to Player", "crossbow cannot be shot or thrown here")
     given = engine.execute("/replaceitem entity @s armor.head iron_helmet{Unbreakable:1}")
     assert "worn for protection here, and of its data, Unbreakable is ignored" in given.lacking
     info = engine.info()

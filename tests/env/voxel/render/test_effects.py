@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.env.voxel.engine import VoxelEngine
+from rllib_minestudio.env.voxel.items.item_data import enchanted, potion_data
+from rllib_minestudio.env.voxel.items.items import ITEM_ID
 from rllib_minestudio.env.voxel.player.player import EFFECTS
-from rllib_minestudio.env.voxel.render import effects
+from rllib_minestudio.env.voxel.render import effects, text
+from rllib_minestudio.env.voxel.render.effect_looks import EFFECT_LOOKS, time_left
 from rllib_minestudio.env.voxel.render.effects import ShownEffect
 from rllib_minestudio.env.voxel.render.light import light_map
 from rllib_minestudio.env.voxel.render.renderer import darken
@@ -37,7 +40,7 @@ def changed(engine, do):
 
 def test_every_effect_has_a_row_and_an_icon():
     textures = textures_of(None)
-    assert set(effects._LOOKS) == set(EFFECTS)
+    assert set(EFFECT_LOOKS) == set(EFFECTS)
     for name in EFFECTS:
         assert textures.picture(f"mob_effect/{name}").shape == (18, 18, 4)
 
@@ -53,11 +56,11 @@ def test_icons_are_where_the_game_draws_them(engine):
 
 
 @pytest.mark.parametrize(
-    ("ticks", "text"),
+    ("ticks", "words"),
     [(19, "0:00"), (20, "0:01"), (3600, "3:00"), (32766, "27:18"), (32767, "**:**")],
 )
-def test_times_are_written_as_in_the_game(ticks, text):
-    assert effects.time_left(ticks) == text
+def test_times_are_written_as_in_the_game(ticks, words):
+    assert time_left(ticks) == words
 
 
 def test_an_icon_blinks_in_its_last_ten_seconds():
@@ -162,3 +165,62 @@ def test_a_sleepers_picture_darkens_as_in_the_game():
         darken(drawn, ticks)
         wanted = [200 + (16 - 200) * alpha, 100 + (16 - 100) * alpha, 32 * alpha]
         assert drawn.tolist() == pytest.approx(wanted, abs=0.51)
+
+
+# ------------------------------------------------------------------------------ in words
+
+
+@pytest.mark.parametrize(
+    ("item", "kind", "title"),
+    [
+        ("potion", "water", "Water Bottle"),
+        ("splash_potion", "water", "Splash Water Bottle"),
+        ("potion", "awkward", "Awkward Potion"),
+        ("splash_potion", "mundane", "Mundane Splash Potion"),
+        ("potion", "strong_harming", "Potion of Harming"),
+        ("splash_potion", "long_swiftness", "Splash Potion of Swiftness"),
+        ("lingering_potion", "turtle_master", "Lingering Potion of the Turtle Master"),
+        ("tipped_arrow", "night_vision", "Arrow of Night Vision"),
+        ("tipped_arrow", "water", "Arrow of Splashing"),
+    ],
+)
+def test_potions_have_the_games_names(item, kind, title):
+    assert text.title_of(ITEM_ID[item], potion_data(kind)) == title
+
+
+@pytest.mark.parametrize(
+    ("item", "kind", "lines"),
+    [
+        ("potion", "water", [("No Effects", text.GREY)]),
+        ("potion", "strong_harming", [("Instant Damage II", text.RED)]),
+        ("potion", "swiftness", [("Speed (3:00)", text.BLUE)]),
+        ("splash_potion", "strong_poison", [("Poison II (0:21)", text.RED)]),
+        ("lingering_potion", "swiftness", [("Speed (0:45)", text.BLUE)]),
+        (
+            "potion",
+            "turtle_master",
+            [("Slowness IV (0:20)", text.RED), ("Resistance III (0:20)", text.BLUE)],
+        ),
+    ],
+)
+def test_potions_tell_their_effects_and_durations(item, kind, lines):
+    assert text._effects(ITEM_ID[item], potion_data(kind)) == lines
+
+
+def test_enchanted_items_tell_their_enchantments_and_shine_in_name():
+    sword = ITEM_ID["diamond_sword"]
+    levels = {"sharpness": 5, "mending": 1, "knockback": 1, "vanishing_curse": 1}
+    data = enchanted(sword, 0, levels)
+    assert set(text._enchantments(sword, data)) == {
+        ("Sharpness V", text.GREY),
+        ("Mending", text.GREY),
+        ("Knockback I", text.GREY),
+        ("Curse of Vanishing", text.RED),
+    }
+    textures = textures_of(None)
+    plain, named = text.name_picture(textures, sword), text.name_picture(textures, sword, data)
+    assert plain.shape == named.shape and (plain != named).any()
+    aqua = (named[..., :3] == text.RARITIES["rare"]).all(-1)
+    assert aqua.any() and not (plain[..., :3] == text.RARITIES["rare"]).all(-1).any()
+    heights = [text.tooltip_picture(textures, sword, d).shape[0] for d in (0, data)]
+    assert heights[1] - heights[0] == 4 * text.LINE
