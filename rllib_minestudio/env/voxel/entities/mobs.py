@@ -556,6 +556,29 @@ def emit(
         count[0] += 1
 
 
+IN_LAVA, MOB_BURNS = 1, 2
+"""Bits of what `who_burns` returns."""
+
+
+@kernel(allocates=False)
+def who_burns(
+    blocks: NDArray[np.uint16], position: NDArray[np.float64], mobs: NDArray[np.void], count: int
+) -> int:
+    """Return, in bits, whether the feet at a position are in lava, and whether any mob burns.
+
+    Args:
+        blocks: The window's blocks.
+        position: The player's.
+        mobs: `MOB_DTYPE` records.
+        count: How many records are in use.
+    """
+    found = IN_LAVA if lava.is_in_lava(blocks, position) else 0
+    for row in range(count):
+        if mobs[row].fire_ticks > 0:
+            return found | MOB_BURNS
+    return found
+
+
 @kernel(allocates=False)
 def find_burning(
     blocks: NDArray[np.uint16], mobs: NDArray[np.void], touching: NDArray[np.bool_]

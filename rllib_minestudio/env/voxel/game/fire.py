@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from rllib_minestudio.env.voxel.data import DIFFICULTIES
-from rllib_minestudio.env.voxel.entities.mobs import find_burning
+from rllib_minestudio.env.voxel.entities.mobs import IN_LAVA, find_burning, who_burns
 from rllib_minestudio.env.voxel.game.block_ticks import Place
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.game.placement import (
@@ -25,7 +25,6 @@ from rllib_minestudio.env.voxel.game.placement import (
 )
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
 from rllib_minestudio.env.voxel.player.player import STANDING_HEIGHT, WIDTH
-from rllib_minestudio.env.voxel.world import lava
 from rllib_minestudio.env.voxel.world.block_states import (
     block_of,
     kind_of,
@@ -181,12 +180,13 @@ PLAYERS_GRACE, MOBS_GRACE = 20, 1
 def tick(state: GameState) -> None:
     """Harm the player and the animals that are in fire, or burn."""
     fires = state.block_ticks.places(BURN)
-    player, mobs = state.player, state.mobs.records[: state.mobs.count]
-    if lava.is_in_lava(state.world.blocks, player.position):
+    player, blocks = state.player, state.world.blocks
+    burning = who_burns(blocks, player.position, state.mobs.records, state.mobs.count)
+    if burning & IN_LAVA:
         player.fire_ticks = _LAVA_TICKS
-    if not fires and player.fire_ticks <= 0 and not (mobs["fire_ticks"] > 0).any():
+    if not fires and player.fire_ticks <= 0 and not burning:
         return
-    blocks = state.world.blocks
+    mobs = state.mobs.records[: state.mobs.count]
     touched = bool(fires) and is_in_fire(blocks, player.position, WIDTH / 2, STANDING_HEIGHT)
     player.fire_ticks = _burning(
         state, player.fire_ticks, PLAYERS_GRACE, touched, partial(_hurt_player, state)

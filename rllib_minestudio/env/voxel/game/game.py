@@ -137,7 +137,7 @@ class Game:
         blocks, players = state.world.blocks, player.records
         events, event_count = state.events, state.event_count
         player.update_equipment()
-        drawn = player.ready_bow(projectiles.has_arrow(state))
+        drawn = projectiles.ready_bow(state) if player.equipped == projectiles.BOW else 0
         uses = bool(keys & USE)
         # From the last tick's keys, which `tick_player` replaces.
         sneaks = uses and bool(players["keys"][0] & SNEAK)

@@ -90,8 +90,8 @@ class GameState:
         target: Target of the crosshair in the last tick, `TARGET_DTYPE` [1].
         time: Ticks since the first sunrise, which `/time` sets; the day decides the moon's phase.
         game_time: Ticks since the world began.
-        raining: Whether it rains; affects only `location_stats`.
-        difficulty: One of the game's, without effect: no mob is hostile.
+        raining: Whether it rains, which puts fire out, and shows in `location_stats`.
+        difficulty: One of the game's; fire spreads by it, and no mob is hostile.
         rules: Game rules by name.
         block_entities: Contents of furnaces and chests.
         screen: The open screen, which then receives keys and mouse; None if none is open.

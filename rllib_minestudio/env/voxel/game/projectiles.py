@@ -35,7 +35,12 @@ from rllib_minestudio.env.voxel.game.placement import beside, direction_of
 from rllib_minestudio.env.voxel.items.item_data import POTIONS, potion_of
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
 from rllib_minestudio.env.voxel.player.combat import KNOCKBACK, strike
-from rllib_minestudio.env.voxel.player.player import STANDING_HEIGHT, WIDTH, give_effect
+from rllib_minestudio.env.voxel.player.player import (
+    BOW_TICKS,
+    STANDING_HEIGHT,
+    WIDTH,
+    give_effect,
+)
 from rllib_minestudio.env.voxel.player.raycast import (
     NEVER,
     TARGET_DTYPE,
@@ -129,10 +134,11 @@ def _launch(state: GameState, item: int, data: int, share: float) -> np.void:
     return record
 
 
-def has_arrow(state: GameState) -> bool:
-    """Whether the player has an arrow, asked in every tick: only if a bow is in hand."""
-    player = state.player
-    return player.held_item == BOW and bool((player.inventory.item == _ARROW).any())
+def ready_bow(state: GameState) -> int:
+    """Let the bow in hand be drawn if there is an arrow; return for how many ticks it has been."""
+    player, record = state.player, state.player.records[0]
+    record["meal_ticks"] = BOW_TICKS if (player.inventory.item == _ARROW).any() else 0
+    return BOW_TICKS - int(record["eating_ticks"]) if record["eating_ticks"] else 0
 
 
 def shoot(state: GameState, drawn: int) -> None:
@@ -144,7 +150,7 @@ def shoot(state: GameState, drawn: int) -> None:
     pull = min(drawn / TICKS_PER_SECOND, 1.0)
     pull = pull * (pull + 2.0) / 3.0
     slots = np.flatnonzero(player.inventory.item == _ARROW)
-    if pull < _WEAKEST or not len(slots):
+    if pull < _WEAKEST or not len(slots) or player.health <= 0.0:
         return
     record = _launch(state, _ARROW, 0, pull)
     record["is_critical"] = pull == 1.0

@@ -215,7 +215,7 @@ class Player:
         )
         state["mining_ticks"] = mining_ticks(item)
         food = FOOD.get(item_id)
-        state["meal_ticks"] = food.ticks if food else 0  # of a bow, see `ready_bow`
+        state["meal_ticks"] = food.ticks if food else 0  # of a bow, see `projectiles.ready_bow`
         state["eats_when_full"] = item_id == _BOW or (food is not None and food.when_full)
         state["swing_length"] = swing_length(self.mining_haste, self.mining_fatigue)
         state["held_item"] = item_id
@@ -225,14 +225,6 @@ class Player:
             state["attack_ticks"] = state["is_mining"] = state["eating_ticks"] = 0
             state["recharge_ticks"] = -1  # this tick does not count
         self.equipped, self.equipped_data = item_id, data
-
-    def ready_bow(self, has_arrow: bool) -> int:
-        """Let a bow in hand be drawn, or not; return for how many ticks it has been drawn."""
-        if self.held_item != _BOW:
-            return 0
-        state = self.records[0]
-        state["meal_ticks"] = BOW_TICKS if has_arrow else 0
-        return BOW_TICKS - int(state["eating_ticks"]) if state["eating_ticks"] else 0
 
     @property
     def position(self) -> NDArray[np.float64]:

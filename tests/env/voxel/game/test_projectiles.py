@@ -288,6 +288,16 @@ def test_without_an_arrow_or_with_another_item_in_hand_nothing_is_shot(engine):
     assert not len(in_flight(engine)) and arrow_count(engine) == 9
 
 
+def test_the_dead_do_not_shoot():
+    engine = arena()
+    arm(engine)
+    ticks(engine, 25, use=1)
+    engine.player.health = 0.0
+    engine.tick({"use": 1})
+    engine.tick({})
+    assert not len(in_flight(engine))
+
+
 def test_drawing_slows_the_player_down(engine):
     arm(engine)
     ticks(engine, 20, forward=1)
