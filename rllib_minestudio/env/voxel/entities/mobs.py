@@ -25,11 +25,19 @@ from rllib_minestudio.env.voxel.entities.goals import (
 )
 from rllib_minestudio.env.voxel.entities.records import (
     DEATH_TICKS,
+    FIRE_RESISTANCE,
     HURT_TICKS,
     ITEM_CAPACITY,
+    JUMP_BOOST,
     MOB_CAPACITY,
+    MOB_EFFECTS,
     MOB_GLIDES,
     MOB_KIND_ID,
+    MOB_KINDS,
+    POISON,
+    REGENERATION,
+    SLOWNESS,
+    SPEED,
 )
 from rllib_minestudio.env.voxel.items.items import ITEMS
 from rllib_minestudio.env.voxel.kernels import kernel
@@ -115,7 +123,8 @@ def _walk(blocks: NDArray[np.uint16], mob: np.void, speed: float) -> float:
     if MOB_GLIDES[mob.kind]:
         damage = 0.0
     if lava.is_in_lava(blocks, mob.position):
-        damage = max(damage, lava.DAMAGE)
+        if mob.effect_ticks[FIRE_RESISTANCE] == 0:
+            damage = max(damage, lava.DAMAGE)
         lava.slow_down(velocity, 1.0)
     else:
         physics.apply_gravity_and_drag(mob, slipperiness if was_on_ground else 1.0)
@@ -124,6 +133,8 @@ def _walk(blocks: NDArray[np.uint16], mob: np.void, speed: float) -> float:
     if speed > 0.0 and mob.on_ground and (moved_x != dx or moved_z != dz):
         if _can_jump_over(blocks, mob):
             velocity[1] = physics.JUMP_SPEED
+            if mob.effect_ticks[JUMP_BOOST] > 0:
+                velocity[1] += _JUMP_BOOST * mob.effect_levels[JUMP_BOOST]
         else:
             mob.goal = NO_GOAL
     step = np.sqrt(moved_x * moved_x + moved_z * moved_z)
@@ -226,6 +237,40 @@ def _act(
     return speed
 
 
+_SPEED_BY_LEVEL, _SLOWNESS_BY_LEVEL, _JUMP_BOOST = 0.2, 0.15, 0.1
+_POISON_PERIOD, _HEALING_PERIOD = 25, 50
+"""Ticks per health point of these effects at their lowest level."""
+_MAX_HEALTH = np.array([kind.max_health for kind in MOB_KINDS])
+
+
+@kernel()
+def _pace(mob: np.void) -> float:
+    """Return the factor of a mob's effects on its speed."""
+    pace = 1.0
+    if mob.effect_ticks[SPEED] > 0:
+        pace += _SPEED_BY_LEVEL * mob.effect_levels[SPEED]
+    if mob.effect_ticks[SLOWNESS] > 0:
+        pace *= max(1.0 - _SLOWNESS_BY_LEVEL * mob.effect_levels[SLOWNESS], 0.0)
+    return pace
+
+
+@kernel()
+def _tick_effects(mob: np.void) -> float:
+    """Advance a mob's effects by one tick, heal it, and return the damage of poison."""
+    damage = 0.0
+    for effect in range(len(MOB_EFFECTS)):
+        ticks = mob.effect_ticks[effect]
+        if ticks <= 0:
+            continue
+        halved = min(mob.effect_levels[effect] - 1, 6)
+        if effect == REGENERATION and ticks % max(_HEALING_PERIOD >> halved, 1) == 0:
+            mob.health = min(mob.health + 1.0, _MAX_HEALTH[mob.kind])
+        elif effect == POISON and ticks % max(_POISON_PERIOD >> halved, 1) == 0:
+            damage = 1.0 if mob.health > 1.0 else 0.0
+        mob.effect_ticks[effect] = ticks - 1
+    return damage
+
+
 @kernel()
 def _tick_mob(
     blocks: NDArray[np.uint16],
@@ -240,13 +285,14 @@ def _tick_mob(
     mob = mobs[row]
     if mob.hurt_ticks > 0:
         mob.hurt_ticks -= 1
-    speed = 0.0
+    speed = poison = 0.0
     if mob.death_ticks > 0:
         mob.death_ticks += 1
     else:
         _grow(mob, rng, events, event_count)
-        speed = _act(blocks, mobs, count, row, player, rng, events, event_count)
-    damage = _walk(blocks, mob, speed)
+        speed = _act(blocks, mobs, count, row, player, rng, events, event_count) * _pace(mob)
+        poison = _tick_effects(mob)
+    damage = max(_walk(blocks, mob, speed), poison)
     if mob.position[1] < physics.VOID:
         damage = max(damage, physics.VOID_DAMAGE)
     if damage > 0.0:

@@ -113,6 +113,14 @@ MOB_KIND_ID: dict[str, int] = {kind.name: index for index, kind in enumerate(MOB
 MOB_GLIDES = np.array([kind.glides for kind in MOB_KINDS])
 """Whether each kind glides, for kernels."""
 
+MOB_EFFECTS = (
+    *("speed", "slowness", "jump_boost", "regeneration", "poison", "fire_resistance"),
+    "invisibility",
+)
+"""Lasting status effects that do something to a mob."""
+SPEED, SLOWNESS, JUMP_BOOST, REGENERATION, POISON, FIRE_RESISTANCE, INVISIBILITY = range(7)
+"""Indices into these."""
+
 MOB_DTYPE = np.dtype(
     [
         ("position", np.float64, 3),  # feet, in blocks
@@ -142,6 +150,8 @@ MOB_DTYPE = np.dtype(
         ("egg_ticks", np.int32),  # ticks before a chicken lays its next egg
         ("leash", np.int32),  # one of the values below
         ("knot", np.int64, 3),  # the fence to which it is tied
+        ("effect_ticks", np.int32, len(MOB_EFFECTS)),  # ticks left of each of `MOB_EFFECTS`
+        ("effect_levels", np.int32, len(MOB_EFFECTS)),
     ],
     align=True,
 )

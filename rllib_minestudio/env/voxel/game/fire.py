@@ -15,6 +15,7 @@ import numpy as np
 
 from rllib_minestudio.env.voxel.data import DIFFICULTIES
 from rllib_minestudio.env.voxel.entities.mobs import IN_LAVA, find_burning, who_burns
+from rllib_minestudio.env.voxel.entities.records import FIRE_RESISTANCE
 from rllib_minestudio.env.voxel.game.block_ticks import Place
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.game.placement import (
@@ -196,7 +197,7 @@ def tick(state: GameState) -> None:
         find_burning(blocks, state.mobs.records, touching)
     concerned = (touching | (mobs["fire_ticks"] > 0)) & (mobs["death_ticks"] == 0)
     for row in np.flatnonzero(concerned).tolist():
-        harm = partial(state.hurt_mob, row, _HARM)
+        harm = partial(_hurt_mob, state, row)
         ticks = int(mobs["fire_ticks"][row])
         mobs["fire_ticks"][row] = _burning(state, ticks, MOBS_GRACE, bool(touching[row]), harm)
 
@@ -204,6 +205,11 @@ def tick(state: GameState) -> None:
 def _hurt_player(state: GameState) -> None:
     if not state.player.records["fireproof"][0]:
         state.hurt_player(_HARM)
+
+
+def _hurt_mob(state: GameState, row: int) -> None:
+    if not state.mobs.records["effect_ticks"][row, FIRE_RESISTANCE]:
+        state.hurt_mob(row, _HARM)
 
 
 def _burning(

@@ -25,6 +25,7 @@ from rllib_minestudio.env.voxel.entities.mobs import (
 from rllib_minestudio.env.voxel.entities.records import (
     HURT_TICKS,
     MOB_CAPACITY,
+    MOB_EFFECTS,
     MOB_KINDS,
     YOUNG_AGE,
 )
@@ -33,7 +34,7 @@ from rllib_minestudio.env.voxel.game.block_ticks import Place
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.game.placement import beside, direction_of
 from rllib_minestudio.env.voxel.items.item_data import POTIONS, potion_of
-from rllib_minestudio.env.voxel.items.items import ITEM_ID
+from rllib_minestudio.env.voxel.items.items import ITEM_ID, FoodEffect
 from rllib_minestudio.env.voxel.player.combat import KNOCKBACK, strike
 from rllib_minestudio.env.voxel.player.player import (
     BOW_TICKS,
@@ -372,7 +373,7 @@ def _splash(state: GameState, record: np.void, hit: Hit) -> None:
         mob = state.mobs.records[row]
         share = _share(hit, row, *_mobs_box(mob))
         if share > 0.0 and not mob["death_ticks"]:
-            _act_at_once(state, row, kind, share)
+            _act_on_mob(state, row, kind, share)
 
 
 def _share(hit: Hit, what: int, low: Vector, high: Vector) -> float:
@@ -388,10 +389,12 @@ def _share(hit: Hit, what: int, low: Vector, high: Vector) -> float:
     return max(1.0 - float(np.linalg.norm(feet - at)) / _SPLASH, 0.0)
 
 
-def _act_at_once(state: GameState, row: int, kind: str, share: float) -> None:
-    """Heal or harm an animal; effects that last act on the player only."""
+def _act_on_mob(state: GameState, row: int, kind: str, share: float) -> None:
+    """Heal or harm an animal, or give it effects that last."""
     mob = state.mobs.records[row]
     for effect in POTIONS[kind]:
+        if effect.name in MOB_EFFECTS:
+            _give_effect(mob, effect, int(share * effect.ticks + 0.5))
         if effect.name == "instant_health":
             most = MOB_KINDS[mob["kind"]].max_health
             gain = int(share * (4 << effect.amplifier) + 0.5)
@@ -400,6 +403,14 @@ def _act_at_once(state: GameState, row: int, kind: str, share: float) -> None:
             before = float(mob["health"])
             state.hurt_mob(row, int(share * (6 << effect.amplifier) + 0.5), by_player=True)
             state.count_damage(int(mob["kind"]), before - float(mob["health"]))
+
+
+def _give_effect(mob: np.void, effect: FoodEffect, ticks: int) -> None:
+    """Give a mob an effect that lasts, unless it has a stronger one, or the same for longer."""
+    index, level = MOB_EFFECTS.index(effect.name), effect.amplifier + 1
+    has = (int(mob["effect_levels"][index]), int(mob["effect_ticks"][index]))
+    if ticks > _SHORTEST and (not has[1] or (level, ticks) > has):
+        mob["effect_levels"][index], mob["effect_ticks"][index] = level, ticks
 
 
 def _douse(state: GameState, hit: Hit) -> None:

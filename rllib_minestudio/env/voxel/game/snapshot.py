@@ -129,6 +129,8 @@ _BOUNDED: dict[str, Any] = {
     **dict.fromkeys(("is_clear", "is_critical", "is_lost"), _Flag),
     **dict.fromkeys(("punch", "flame"), Annotated[int, Field(ge=0, le=7)]),
     "data": _Data,
+    "effect_ticks": Annotated[int, Field(ge=0, le=2**31 - 1)],
+    "effect_levels": _Level,
     "leash": Annotated[int, Field(ge=UNTIED, le=TIED)],
     "knot": _Coordinate,
     "coat": Annotated[int, Field(ge=0, le=COATS - 1)],

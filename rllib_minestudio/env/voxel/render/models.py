@@ -15,7 +15,7 @@ from numba import int64
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.entities.goals import GRAZE
-from rllib_minestudio.env.voxel.entities.records import COATS, SHORN
+from rllib_minestudio.env.voxel.entities.records import COATS, INVISIBILITY, SHORN
 from rllib_minestudio.env.voxel.render.block_atlas import BlockAtlas
 from rllib_minestudio.env.voxel.render.camera import (
     FORWARD,
@@ -426,6 +426,8 @@ def place_mobs(
     """
     for i in range(count):
         mob = mobs[i]
+        if mob.effect_ticks[INVISIBILITY] > 0:
+            continue
         position, moved = mob.position, mob.moved
         x = position[0] - moved[0] - eye[0]
         y = position[1] - moved[1] - eye[1]

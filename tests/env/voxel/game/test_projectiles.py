@@ -5,7 +5,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from rllib_minestudio.env.voxel.entities.records import MOB_KIND_ID, THROWN_CAPACITY
+from rllib_minestudio.env.voxel.entities.records import (
+    MOB_EFFECTS,
+    MOB_KIND_ID,
+    THROWN_CAPACITY,
+)
 from rllib_minestudio.env.voxel.game import fire, projectiles
 from rllib_minestudio.env.voxel.items.item_data import enchanted, potion_data, wear_of
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
@@ -213,6 +217,84 @@ def test_who_is_hit_has_all_of_it_and_animals_are_healed_and_harmed(engine):
     splash(engine, "healing", (5.5, FLOOR + 1.0, 0.5), what=0)
     assert mobs.health[0] == 8.0
     assert not engine.player.effects
+
+
+def splashed_cow(engine, kind, at=5.5):
+    """A cow in the middle of a splash; returns a view of its record."""
+    state(engine).mobs.add(COW, (at, float(FLOOR), 0.5), 0.0)
+    row = state(engine).mobs.count - 1
+    splash(engine, kind, (at, FLOOR + 1.0, 0.5), what=row)
+    return state(engine).mobs.records[row : row + 1]
+
+
+def left_of(cow, name):
+    return int(cow["effect_ticks"][0, MOB_EFFECTS.index(name)])
+
+
+def test_poison_hurts_an_animal_each_25_ticks_down_to_a_point(engine):
+    cow = splashed_cow(engine, "poison")
+    assert left_of(cow, "poison") == 900
+    ticks(engine, 100)
+    assert cow["health"][0] == 6.0 and left_of(cow, "poison") == 800
+    ticks(engine, 200)
+    assert cow["health"][0] == 1.0 and not cow["death_ticks"][0]
+
+
+def test_regeneration_heals_it_each_50_ticks(engine):
+    cow = splashed_cow(engine, "regeneration")
+    cow["health"] = 5.0
+    ticks(engine, 200)
+    assert cow["health"][0] == 9.0
+    ticks(engine, 200)
+    assert cow["health"][0] == 10.0
+
+
+@pytest.mark.parametrize(("kind", "factor"), [("swiftness", 1.2), ("slowness", 0.85)])
+def test_speed_and_slowness_change_its_pace(engine, kind, factor):
+    """The length of a step on level ground goes with the square of the speed."""
+    paces = []
+    for potion in (None, kind):
+        state(engine).mobs.clear()
+        state(engine).mobs.add(COW, (-8.5, float(FLOOR), 0.5), 0.0)
+        cow = state(engine).mobs.records[:1]
+        if potion:
+            splash(engine, potion, (-8.5, FLOOR + 1.0, 0.5), what=0)
+        farthest = 0.0
+        for _ in range(80):
+            cow["panic_ticks"] = 20
+            engine.tick({})
+            farthest = max(farthest, np.linalg.norm(cow["moved"][0, ::2]))
+        paces.append(farthest)
+    assert paces[1] / paces[0] == pytest.approx(factor**2, rel=0.02)
+
+
+def test_a_fireproof_animal_burns_without_harm(engine):
+    cow = splashed_cow(engine, "fire_resistance")
+    cow["fire_ticks"] = 100
+    ticks(engine, 60)
+    assert cow["health"][0] == 10.0
+
+
+def test_an_invisible_animal_is_not_seen(engine):
+    ticks(engine, 2)
+    bare = engine.render()
+    state(engine).mobs.add(COW, (0.5, float(FLOOR), 4.5), 0.0)
+    assert (engine.render() != bare).any()
+    splash(engine, "invisibility", (0.5, FLOOR + 1.0, 4.5), what=0)
+    engine.execute("/effect clear @p")  # the player's share
+    assert (engine.render() == bare).all()
+
+
+def test_the_stronger_effect_and_the_longer_of_equals_stay(engine):
+    cow = splashed_cow(engine, "strong_swiftness")  # level two, 1,800 ticks
+    splash(engine, "long_swiftness", (5.5, FLOOR + 1.0, 0.5), what=0)
+    assert (cow["effect_levels"][0, 0], left_of(cow, "speed")) == (2, 1800)
+    ticks(engine, 10)
+    splash(engine, "strong_swiftness", (5.5, FLOOR + 1.0, 0.5), what=0)
+    assert left_of(cow, "speed") == 1800
+    cow = splashed_cow(engine, "swiftness", at=-5.5)
+    splash(engine, "strong_swiftness", (-5.5, FLOOR + 1.0, 0.5), what=1)
+    assert (cow["effect_levels"][0, 0], left_of(cow, "speed")) == (2, 1800)
 
 
 def test_a_kill_by_potion_is_the_players(engine):
