@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple
@@ -167,6 +167,19 @@ class _Site(NamedTuple):
 
 def _sites(player: OmniscientBody) -> Iterator[_Site]:
     """Yield level places for a gate, the nearest first."""
+    for stand, (left, centre, right) in _level_rows(player, (-1, 0, 1)):
+        posts = tuple(_above(foot, h) for h in range(_POST) for foot in (left, right))
+        beam = tuple(_above(foot, _POST) for foot in (left, right, centre))
+        yield _Site(stand, posts, beam)
+
+
+def _level_rows(player: OmniscientBody, at: Sequence[int]) -> Iterator[tuple[Cell, list[Cell]]]:
+    """Yield level places to stand, the nearest first, and the row of cells to build on before each.
+
+    Args:
+        player: The player.
+        at: Where the cells are: blocks to the side of the middle.
+    """
     x, y, z = player.cell
     around = range(-_SEARCH, _SEARCH + 1)
     stands = [(x + i, y + j, z + k) for i in around for j in (0, -1, 1) for k in around]
@@ -174,14 +187,12 @@ def _sites(player: OmniscientBody) -> Iterator[_Site]:
         if not _is_level(player, stand):
             continue
         for dx, dz in SIDES:
-            left, centre, right = (
+            row = [
                 (stand[0] + _AHEAD * dx + side * dz, stand[1], stand[2] + _AHEAD * dz + side * dx)
-                for side in (-1, 0, 1)
-            )
-            if all(_is_level(player, foot) for foot in (left, centre, right)):
-                posts = tuple(_above(foot, h) for h in range(_POST) for foot in (left, right))
-                beam = tuple(_above(foot, _POST) for foot in (left, right, centre))
-                yield _Site(stand, posts, beam)
+                for side in at
+            ]
+            if all(_is_level(player, cell) for cell in row):
+                yield stand, row
 
 
 def _above(cell: Cell, height: int) -> Cell:
@@ -285,25 +296,13 @@ class _PortalSite(NamedTuple):
 
 def _portal_sites(player: OmniscientBody) -> Iterator[_PortalSite]:
     """Yield level places for a frame of four by five, the nearest first."""
-    x, y, z = player.cell
-    around = range(-_SEARCH, _SEARCH + 1)
-    stands = [(x + i, y + j, z + k) for i in around for j in (0, -1, 1) for k in around]
-    for stand in sorted(stands, key=lambda cell: (player.far_from(cell), abs(cell[1] - y))):
-        if not _is_level(player, stand):
-            continue
-        for dx, dz in SIDES:
-            columns = [
-                (stand[0] + _AHEAD * dx + side * dz, stand[1], stand[2] + _AHEAD * dz + side * dx)
-                for side in (-1, 0, 1, 2)
-            ]
-            if all(_is_level(player, column) for column in columns):
-                left, *middles, right = columns
-                heights = range(_INSIDE_HEIGHT)
-                yield _PortalSite(
-                    stand,
-                    tuple(_above(column, -1) for column in middles),
-                    tuple(_above(post, h) for h in heights for post in (left, right)),
-                    tuple(_above(post, _INSIDE_HEIGHT) for post in (left, right)),
-                    tuple(_above(column, _INSIDE_HEIGHT) for column in middles),
-                    tuple(_above(column, h) for h in heights for column in middles),
-                )
+    heights = range(_INSIDE_HEIGHT)
+    for stand, (left, *middles, right) in _level_rows(player, (-1, 0, 1, 2)):
+        yield _PortalSite(
+            stand,
+            tuple(_above(column, -1) for column in middles),
+            tuple(_above(post, h) for h in heights for post in (left, right)),
+            tuple(_above(post, _INSIDE_HEIGHT) for post in (left, right)),
+            tuple(_above(column, _INSIDE_HEIGHT) for column in middles),
+            tuple(_above(column, h) for h in heights for column in middles),
+        )

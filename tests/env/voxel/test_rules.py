@@ -246,3 +246,14 @@ def test_the_same_seed_drops_the_same():
     runs = [[mined(engine, "oak_leaves", None) for _ in range(30)] for engine in (arena(), arena())]
     assert runs[0] == runs[1]
     assert any(runs[0])
+
+
+def test_a_weaker_effect_and_an_equal_one_that_ends_sooner_are_refused():
+    engine = arena()
+    assert engine.execute("/effect give @p speed 100 1").ok
+    for weaker in ("/effect give @p speed 1000 0", "/effect give @p speed 50 1"):
+        refused = engine.execute(weaker)
+        assert not refused.ok and "something stronger" in refused.message
+        assert engine.player.effects["speed"] == (1, 2000)
+    assert engine.execute("/effect give @p speed 10 2").ok
+    assert engine.player.effects["speed"] == (2, 200)

@@ -590,7 +590,11 @@ def effect(source: Source, arguments: list[str]) -> CommandResult:
         seconds = read_int(arguments[2], 0, _LONGEST_EFFECT)
     amplifier = read_int(arguments[3], 0, 255) if len(arguments) > 3 else 0
     duration = max(seconds * TICKS_PER_SECOND, 1)
-    give_effect(player, name, amplifier, duration, source.state.hurt_player)
+    if not give_effect(player, name, amplifier, duration, source.state.hurt_player):
+        raise CommandError(
+            "Unable to apply this effect (target is either immune to effects, or has something"
+            " stronger)"
+        )
     resolve_all(source.state)
     message = f"Applied effect {title(name)} to {PLAYER}"
     return CommandResult(True, message, lacking(name))

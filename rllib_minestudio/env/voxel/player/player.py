@@ -558,8 +558,10 @@ def give_effect(
     ticks: int,
     hurt: Callable[[float], None],
     share: float = 1.0,
-) -> None:
-    """Give the player an effect, replacing one of the same name.
+) -> bool:
+    """Give the player an effect, unless there is a stronger one, or the same for as long.
+
+    Return whether it was given.
 
     Args:
         player: The player.
@@ -571,12 +573,15 @@ def give_effect(
     """
     if name == "instant_health":
         player.health += int(share * (4 << min(amplifier, 8)) + 0.5)
-        return
+        return True
     if name == "instant_damage":
         hurt(float(int(share * (6 << min(amplifier, 8)) + 0.5)))
-        return
+        return True
+    if (amplifier, ticks) <= player.effects.get(name, (-1, 0)):
+        return False
     player.effects[name] = (amplifier, ticks)
     apply_effects(player)
+    return True
 
 
 def clear_effects(player: Player, name: str | None = None) -> bool:

@@ -14,13 +14,16 @@ import numpy as np
 
 from rllib_minestudio.env.voxel.data import TICKS_PER_SECOND
 from rllib_minestudio.env.voxel.player.player import Player
-from rllib_minestudio.env.voxel.render.effect_looks import EFFECT_LOOKS, roman, time_left
-from rllib_minestudio.env.voxel.render.text import WHITE, text_picture
+from rllib_minestudio.env.voxel.render.text import (
+    EFFECT_LOOKS,
+    WHITE,
+    roman,
+    text_picture,
+    time_left,
+)
 from rllib_minestudio.env.voxel.render.textures import Textures
 from rllib_minestudio.env.voxel.render.window import Layer, Rect, Reduction, Rgba, paste
 
-ICON = 18
-"""Side of an effect's icon, in pixels."""
 _FRAME, _FRAME_AT = 24, (141, 166)
 _ENTRY, _ENTRY_AT = (120, 32), (0, 166)
 """The field behind an icon and behind an entry of the list: size, and place on the sheet."""

@@ -450,6 +450,18 @@ def place_mobs(
 
 
 @render_kernel
+def _stand_upright(
+    row: Floats, x: float, y: float, z: float, ahead_x: float, ahead_z: float, light: int
+) -> None:
+    """Write the instance of something that neither walks, nor falls over, nor is hurt."""
+    row[OFFSET], row[OFFSET + 1], row[OFFSET + 2] = x, y, z
+    row[AHEAD_X], row[AHEAD_Z] = ahead_x, ahead_z
+    row[SWING_SIN] = row[ROLL_SIN] = row[RED] = 0.0
+    row[SWING_COS] = row[ROLL_COS] = 1.0
+    row[LIGHT_BYTE] = light
+
+
+@render_kernel
 def place_items(
     items: NDArray[np.void],
     count: int,
@@ -475,13 +487,8 @@ def place_items(
         # The row number keeps heaps of items from turning in step.
         turn = item.age * ITEM_TURN + i
         y += ITEM_HOVER + ITEM_BOB * math.sin(item.age / 10 + i)
-        row = instances[found]
-        row[SWING_SIN] = row[ROLL_SIN] = row[RED] = 0.0
-        row[OFFSET], row[OFFSET + 1], row[OFFSET + 2] = x, y, z
-        row[AHEAD_X], row[AHEAD_Z] = math.sin(turn), math.cos(turn)
-        row[SWING_COS] = 1.0
-        row[ROLL_COS] = 1.0
-        row[LIGHT_BYTE] = _light_near(light, position[0], position[1], position[2])
+        byte = _light_near(light, position[0], position[1], position[2])
+        _stand_upright(instances[found], x, y, z, math.sin(turn), math.cos(turn), byte)
         models[found] = model_of[item.item]
         found += 1
     return found
@@ -503,7 +510,7 @@ def place_thrown(
 ) -> int:
     """Append the visible things in flight, their pictures turned towards the eye.
 
-    Arguments and result as in `place_mobs`. In its first tick a thing would fill the view: it is
+    Arguments and result as in `place_mobs`. What is in its first ticks would fill the view, and is
     left out.
     """
     for i in range(count):
@@ -519,13 +526,8 @@ def place_thrown(
         ):
             continue
         flat = max(math.sqrt(x * x + z * z), 1e-6)
-        row = instances[found]
-        row[SWING_SIN] = row[ROLL_SIN] = row[RED] = 0.0
-        row[OFFSET], row[OFFSET + 1], row[OFFSET + 2] = x, y, z
-        row[AHEAD_X], row[AHEAD_Z] = x / flat, z / flat
-        row[SWING_COS] = 1.0
-        row[ROLL_COS] = 1.0
-        row[LIGHT_BYTE] = _light_near(light, position[0], position[1], position[2])
+        byte = _light_near(light, position[0], position[1], position[2])
+        _stand_upright(instances[found], x, y, z, x / flat, z / flat, byte)
         models[found] = model_of[item.item]
         found += 1
     return found
@@ -554,11 +556,8 @@ def place_falling(
         z = position[2] - moved[2] - eye[2]
         if found == len(models) or not _in_view(camera, half_width, half_height, x, y, z):
             continue
-        row = instances[found]
-        row[AHEAD_X] = row[SWING_SIN] = row[ROLL_SIN] = row[RED] = 0.0
-        row[OFFSET], row[OFFSET + 1], row[OFFSET + 2] = x, y, z
-        row[AHEAD_Z] = row[SWING_COS] = row[ROLL_COS] = 1.0
-        row[LIGHT_BYTE] = _light_near(light, position[0], position[1], position[2])
+        byte = _light_near(light, position[0], position[1], position[2])
+        _stand_upright(instances[found], x, y, z, 0.0, 1.0, byte)
         models[found] = model_of[block.block]
         found += 1
     return found

@@ -1,4 +1,4 @@
-"""Text in the game's font, and the names of items: beside a screen's cursor and above the hotbar.
+"""Text in the game's font, and what items and effects are called and said to do.
 
 The names are shown as Minecraft 1.16 shows them (`Screen.renderTooltip`,
 `Gui.renderSelectedItemName`), at GUI scale 1 and in the colour of the item's rarity.
@@ -6,7 +6,10 @@ The names are shown as Minecraft 1.16 shows them (`Screen.renderTooltip`,
 
 from __future__ import annotations
 
+import csv
 from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +23,6 @@ from rllib_minestudio.env.voxel.items.item_data import (
     potion_of,
 )
 from rllib_minestudio.env.voxel.items.items import ITEMS, Item
-from rllib_minestudio.env.voxel.render.effect_looks import EFFECT_LOOKS, roman, time_left
 from rllib_minestudio.env.voxel.render.textures import Textures
 from rllib_minestudio.env.voxel.render.window import (
     WINDOW_HEIGHT,
@@ -86,6 +88,53 @@ def _glyph(textures: Textures, letter: str) -> tuple[NDArray[np.bool_], int]:
     cell = font[row * GLYPH :, column * GLYPH :][:GLYPH, :GLYPH, 3] > 127
     inked = np.flatnonzero(cell.any(0))
     return cell, int(inked[-1]) + 2 if len(inked) else SPACE
+
+
+# ------------------------------------------------------------------------ effects: `effects.csv`
+
+_NO_END = 32767
+"""Ticks from which the game shows no time."""
+_ROMAN = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X")
+
+
+class EffectLook(NamedTuple):
+    """A row of `effects.csv`.
+
+    Attributes:
+        title: The effect's name.
+        is_below: Whether its icon is in the second row, where effects that do no good are.
+        colour: Colour of the particles of who has it, RGB; it decides the order.
+    """
+
+    title: str
+    is_below: bool
+    colour: int
+
+
+def _read() -> dict[str, EffectLook]:
+    with (Path(__file__).parent / "effects.csv").open(newline="") as file:
+        return {
+            row["effect"]: EffectLook(row["title"], bool(row["harmful"]), int(row["colour"], 16))
+            for row in csv.DictReader(file)
+        }
+
+
+EFFECT_LOOKS = _read()
+"""By the effect's name."""
+
+
+def roman(level: int) -> str:
+    """Return a level as the game writes it: in Roman numerals up to ten."""
+    return _ROMAN[level - 1] if level <= len(_ROMAN) else str(level)
+
+
+def time_left(ticks: int) -> str:
+    """Return a duration as the list shows it: minutes and seconds."""
+    seconds = ticks // TICKS_PER_SECOND
+    return "**:**" if ticks >= _NO_END else f"{seconds // 60}:{seconds % 60:02d}"
+
+
+# ------------------------------------------------------------------------------ names of items
 
 
 def name_picture(textures: Textures, item: int, data: int = 0) -> Rgba:

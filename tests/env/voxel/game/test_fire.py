@@ -12,7 +12,7 @@ from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
 from rllib_minestudio.env.voxel.world.block_states import block_of, kind_of, properties_of
 from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, BLOCKS
 from rllib_minestudio.env.voxel.world.burning import FLAMMABLE
-from tests.env.voxel.arena import FLOOR, arena, state, ticks
+from tests.env.voxel.arena import FLOOR, arena, cleared, state, ticks
 
 AT = (0, FLOOR, 3)
 STONE, PLANKS, WOOL, NETHERRACK = (
@@ -28,18 +28,13 @@ def stage():
 @pytest.fixture
 def engine(stage):
     """The stage without anything on it, in dry weather, the player far from the fire."""
-    game = state(stage)
-    game.mobs.clear()
-    game.items.clear()
+    game = state(cleared(stage))
     game.world.fill((-25, 26), (FLOOR, FLOOR + 25), (-25, 26), 0)
     game.world.fill((-25, 26), (FLOOR - 1, FLOOR), (-25, 26), STONE)
     game.block_ticks.clear()
     game.raining = False
     game.difficulty = "easy"
     stage.execute(f"/tp @p 0.5 {FLOOR} -8.5 0 0")
-    stage.execute("/effect clear @p")
-    stage.player.inventory.clear()
-    stage.player.revive()
     return stage
 
 

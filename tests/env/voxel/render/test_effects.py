@@ -10,7 +10,6 @@ from rllib_minestudio.env.voxel.items.item_data import enchanted, potion_data
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
 from rllib_minestudio.env.voxel.player.player import EFFECTS
 from rllib_minestudio.env.voxel.render import effects, text
-from rllib_minestudio.env.voxel.render.effect_looks import EFFECT_LOOKS, time_left
 from rllib_minestudio.env.voxel.render.effects import ShownEffect
 from rllib_minestudio.env.voxel.render.light import light_map
 from rllib_minestudio.env.voxel.render.renderer import darken
@@ -40,7 +39,7 @@ def changed(engine, do):
 
 def test_every_effect_has_a_row_and_an_icon():
     textures = textures_of(None)
-    assert set(EFFECT_LOOKS) == set(EFFECTS)
+    assert set(text.EFFECT_LOOKS) == set(EFFECTS)
     for name in EFFECTS:
         assert textures.picture(f"mob_effect/{name}").shape == (18, 18, 4)
 
@@ -60,7 +59,7 @@ def test_icons_are_where_the_game_draws_them(engine):
     [(19, "0:00"), (20, "0:01"), (3600, "3:00"), (32766, "27:18"), (32767, "**:**")],
 )
 def test_times_are_written_as_in_the_game(ticks, words):
-    assert time_left(ticks) == words
+    assert text.time_left(ticks) == words
 
 
 def test_an_icon_blinks_in_its_last_ten_seconds():
