@@ -12,6 +12,7 @@ import time
 from statistics import fmean, median
 
 from rllib_minestudio.env.voxel.engine import VoxelEngine
+from rllib_minestudio.env.voxel.entities.mobs import IN_LAVA, MOB_BURNS, rare_conditions
 from rllib_minestudio.env.voxel.game import fire
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, STONE
 
@@ -40,10 +41,12 @@ def scene(fires: int, animals: int) -> VoxelEngine:
 def measure(engine: VoxelEngine) -> tuple[float, float]:
     """Return microseconds of a tick's harm, and of the scheduled ticks in it."""
     state = engine._game.state
+    mobs = state.mobs.records, state.mobs.count
     harm, burning = [], []
     for _ in range(TICKS):
         start = time.perf_counter()
-        fire.tick(state)
+        conditions = rare_conditions(state.world.blocks, state.player.position, *mobs)
+        fire.tick(state, bool(conditions & IN_LAVA), bool(conditions & MOB_BURNS))
         middle = time.perf_counter()
         for _, places in state.block_ticks.advance(state.world):
             fire.burn(state, places)

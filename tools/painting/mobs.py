@@ -230,6 +230,14 @@ def _flat(colour: RGB) -> PartPainter:
     return lambda rng, face: noise(rng, colour, 5)
 
 
+def _rope(rng: np.random.RandomState, face: int) -> Picture:
+    """Turns of a rope, one below the other; its strands from above and below."""
+    picture = noise(rng, (134, 107, 80), 5)
+    if face not in (FACE_TOP, FACE_BOTTOM):
+        picture[3::4] *= 0.6
+    return picture
+
+
 PAINTERS: dict[tuple[str, str], PartPainter] = {
     ("cow", "body"): _cow_body,
     ("cow", "head"): _cow_head,
@@ -265,6 +273,7 @@ PAINTERS: dict[tuple[str, str], PartPainter] = {
     ("iron_golem", "left arm"): _iron,
     ("iron_golem", "right leg"): _iron,
     ("iron_golem", "left leg"): _iron,
+    ("lead", "knot"): _rope,
 }
 
 

@@ -70,7 +70,7 @@ def _burn(game: Game) -> None:
         execute(game.state, command)
     for place in list(game.state.block_ticks.places(fire.BURN)):
         fire.burn(game.state, iter([place]))
-    fire.tick(game.state)
+    fire.tick(game.state, in_lava=False, mobs_burn=False)
     game.state.hurt_mob(0, 1.0)
 
 

@@ -38,13 +38,14 @@ from rllib_minestudio.env.voxel.entities.records import (
     REGENERATION,
     SLOWNESS,
     SPEED,
+    UNTIED,
 )
 from rllib_minestudio.env.voxel.items.items import ITEMS
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.world import lava, physics, surfaces
 from rllib_minestudio.env.voxel.world.block_shapes import stops_nothing
 from rllib_minestudio.env.voxel.world.block_states import kind_of
-from rllib_minestudio.env.voxel.world.blocks import AIR, LAVA
+from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, LAVA
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT, block_index
 from rllib_minestudio.env.voxel.world.burning import is_in_fire
 
@@ -602,26 +603,38 @@ def emit(
         count[0] += 1
 
 
-IN_LAVA, MOB_BURNS = 1, 2
-"""Bits of what `who_burns` returns."""
+IN_LAVA, IN_PORTAL, MOB_BURNS, MOB_ON_LEAD, SNOW_GOLEM = (1 << bit for bit in range(5))
+"""Bits of what `rare_conditions` returns."""
+_SNOW_GOLEM = MOB_KIND_ID["snow_golem"]
+_PORTAL = BLOCK_ID["nether_portal"]
 
 
 @kernel(allocates=False)
-def who_burns(
+def rare_conditions(
     blocks: NDArray[np.uint16], position: NDArray[np.float64], mobs: NDArray[np.void], count: int
 ) -> int:
-    """Return, in bits, whether the feet at a position are in lava, and whether any mob burns.
+    """Return, in bits, which conditions hold that are for Python to see to, and seldom do.
 
     Args:
         blocks: The window's blocks.
-        position: The player's.
+        position: The player's feet, which may be in lava or in a portal.
         mobs: `MOB_DTYPE` records.
         count: How many records are in use.
     """
-    found = IN_LAVA if lava.is_in_lava(blocks, position) else 0
+    found = int64(0)
+    if lava.is_in_lava(blocks, position):
+        found |= IN_LAVA
+    x, y, z = np.floor(position[0]), np.floor(position[1]), np.floor(position[2])
+    if 0 <= y < HEIGHT and kind_of(blocks[block_index(int64(x), int64(y), int64(z))]) == _PORTAL:
+        found |= IN_PORTAL
     for row in range(count):
-        if mobs[row].fire_ticks > 0:
-            return found | MOB_BURNS
+        mob = mobs[row]
+        if mob.fire_ticks > 0:
+            found |= MOB_BURNS
+        if mob.leash != UNTIED:
+            found |= MOB_ON_LEAD
+        if mob.kind == _SNOW_GOLEM:
+            found |= SNOW_GOLEM
     return found
 
 

@@ -8,13 +8,14 @@ frame of obsidian (`PortalShape`); there is nowhere to go to behind it.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
 from rllib_minestudio.env.voxel.data import DIFFICULTIES
-from rllib_minestudio.env.voxel.entities.mobs import IN_LAVA, find_burning, who_burns
+from rllib_minestudio.env.voxel.entities.mobs import find_burning
 from rllib_minestudio.env.voxel.entities.records import FIRE_RESISTANCE
 from rllib_minestudio.env.voxel.game.block_ticks import Place
 from rllib_minestudio.env.voxel.game.game_state import GameState
@@ -42,6 +43,7 @@ from rllib_minestudio.env.voxel.world.burning import (
     is_in_fire,
 )
 
+_logger = logging.getLogger(__name__)
 FLINT_AND_STEEL, FIRE_CHARGE = ITEM_ID["flint_and_steel"], ITEM_ID["fire_charge"]
 BURN = "burn"
 """The kind of scheduled tick of a fire."""
@@ -173,14 +175,19 @@ PLAYERS_GRACE, MOBS_GRACE = 20, 1
 """Ticks in fire before one burns."""
 
 
-def tick(state: GameState) -> None:
-    """Harm the player and the animals that are in fire, or burn."""
+def tick(state: GameState, in_lava: bool, mobs_burn: bool) -> None:
+    """Harm the player and the animals that are in fire, or burn.
+
+    Args:
+        state: The game.
+        in_lava: Whether the player is, which sets on fire.
+        mobs_burn: Whether any mob burns.
+    """
     fires = state.block_ticks.places(BURN)
     player, blocks = state.player, state.world.blocks
-    burning = who_burns(blocks, player.position, state.mobs.records, state.mobs.count)
-    if burning & IN_LAVA:
+    if in_lava:
         player.fire_ticks = _LAVA_TICKS
-    if not fires and player.fire_ticks <= 0 and not burning:
+    if not fires and player.fire_ticks <= 0 and not mobs_burn:
         return
     mobs = state.mobs.records[: state.mobs.count]
     touched = bool(fires) and is_in_fire(blocks, player.position, WIDTH / 2, STANDING_HEIGHT)
@@ -229,6 +236,14 @@ def _burning(
 
 _LEAST_WIDTH, _LEAST_HEIGHT, _MOST = 2, 3, 21
 _EMPTY = frozenset((AIR, FIRE, PORTAL))
+
+
+@cache
+def tell_of_the_nether() -> None:
+    """Say, once in a process, that a portal leads nowhere."""
+    _logger.warning(
+        "A player walks into a portal and stays in this world: the embedded engine has no Nether."
+    )
 
 
 def open_portal(state: GameState, place: Place) -> bool:

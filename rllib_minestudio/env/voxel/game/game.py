@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from rllib_minestudio.env.voxel.entities.mobs import tick_items, tick_mobs
+from rllib_minestudio.env.voxel.entities.mobs import (
+    IN_LAVA,
+    IN_PORTAL,
+    MOB_BURNS,
+    MOB_ON_LEAD,
+    SNOW_GOLEM,
+    rare_conditions,
+    tick_items,
+    tick_mobs,
+)
 from rllib_minestudio.env.voxel.game import (
     doors,
     fire,
@@ -169,7 +178,10 @@ class Game:
             mobs.count = tick_mobs(
                 blocks, mobs.records, mobs.count, players, state.rng, events, event_count
             )
+        conditions = rare_conditions(blocks, player.position, mobs.records, mobs.count)
+        if conditions & SNOW_GOLEM:
             golems.tick_snow_golems(state)
+        if conditions & MOB_ON_LEAD:
             leads.tick(state)
         if items.count:
             items.count = tick_items(
@@ -179,7 +191,9 @@ class Game:
             tick_effects(player, state.hurt_player)
         if state.thrown.count:
             projectiles.tick(state)
-        fire.tick(state)
+        fire.tick(state, bool(conditions & IN_LAVA), bool(conditions & MOB_BURNS))
+        if conditions & IN_PORTAL:
+            fire.tell_of_the_nether()
         items.displaced = 0
         resolve_all(state)
         if players["hits_block"][0]:

@@ -1,7 +1,8 @@
 """Golems, as in Minecraft Java 1.16: a pumpkin's face on top of snow or iron brings them to life.
 
 A snow golem leaves snow where it is not too warm, and melts where it is hot. What the game's golems
-do to monsters they cannot do here, since there are none; an iron golem does not defend itself.
+do to monsters they cannot do here, since there are none; an iron golem that a player built never
+attacks players, and one that a command summoned does not here either.
 """
 
 from __future__ import annotations
@@ -88,8 +89,6 @@ def come_to_life(state: GameState, place: Place) -> bool:
 def tick_snow_golems(state: GameState) -> None:
     """Let snow golems melt where it is hot, and leave snow where it is not warm."""
     world, mobs = state.world, state.mobs
-    if not (mobs.kind == _SNOW_GOLEM).any():
-        return
     for row, golem in enumerate(mobs.records[: mobs.count]):
         if golem["kind"] != _SNOW_GOLEM or golem["death_ticks"]:
             continue

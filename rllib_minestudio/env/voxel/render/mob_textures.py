@@ -29,7 +29,11 @@ from rllib_minestudio.env.voxel.render.texels import (
 from rllib_minestudio.env.voxel.render.textures import Textures
 
 Pixels = NDArray[np.intp]
-SHEETS: dict[str, tuple[int, int]] = {"snow_golem": (64, 64), "iron_golem/iron_golem": (128, 128)}
+SHEETS: dict[str, tuple[int, int]] = {
+    "snow_golem": (64, 64),
+    "iron_golem/iron_golem": (128, 128),
+    "lead_knot": (32, 32),
+}
 """Width and height of the sheets that are not `SHEET`, in pixels."""
 SHEET = (64, 32)
 _WIDEST = 128
@@ -93,8 +97,9 @@ PARTS: dict[tuple[str, str], SheetBox] = {
     ("iron_golem", "left arm"): SheetBox("iron_golem/iron_golem", 60, 58, 4, 30, 6),
     ("iron_golem", "right leg"): SheetBox("iron_golem/iron_golem", 37, 0, 6, 16, 5),
     ("iron_golem", "left leg"): SheetBox("iron_golem/iron_golem", 60, 0, 6, 16, 5),
+    ("lead", "knot"): SheetBox("lead_knot", 0, 0, 6, 8, 6),
 }
-"""Place of each part of `models.MOB_MODELS` on its sheet."""
+"""Place of each part of `models.MOB_MODELS`, and of a lead's knot, on its sheet."""
 OF_BLOCKS = {("snow_golem", "head"): "carved_pumpkin"}
 """Parts that are pumpkins with a face."""
 SHEEP_SLEEVE = SheetBox("sheep/sheep_fur", 0, 16, 4, 6, 4)

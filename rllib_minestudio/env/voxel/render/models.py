@@ -14,8 +14,15 @@ import numpy as np
 from numba import int64
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.voxel.entities.goals import GRAZE
-from rllib_minestudio.env.voxel.entities.records import COATS, INVISIBILITY, SHORN
+from rllib_minestudio.env.voxel.entities.goals import GRAZE, body_height
+from rllib_minestudio.env.voxel.entities.records import (
+    COATS,
+    INVISIBILITY,
+    MOB_KINDS,
+    SHORN,
+    TIED,
+    UNTIED,
+)
 from rllib_minestudio.env.voxel.render.block_atlas import BlockAtlas
 from rllib_minestudio.env.voxel.render.camera import (
     FORWARD,
@@ -33,6 +40,7 @@ from rllib_minestudio.env.voxel.render.texels import (
     FACE_SHADE,
     FACE_SOUTH,
     FACES,
+    TEXTURE_SIZE,
     TEXTURE_WORDS,
     TRANSPARENT,
     Texture,
@@ -165,6 +173,17 @@ UNKNOWN_MOB = [Box("body", (-5, 0, -5), (5, 16, 5))]
 BLOCK_ITEM = Box("block", (-2, 0, -2), (2, 4, 2))
 FULL_BLOCK = Box("block", (-8, 0, -8), (8, 16, 8))
 FLAT_ITEM = Box("sprite", (-3.5, 0, -0.25), (3.5, 7, 0.25))
+# A lead is a rope of 24 straight pieces, dark and light ones in turn, and a knot about a fence
+# (`MobRenderer.renderLeash`, `LeashKnotModel`).
+ROPE_PIECES = 24
+ROPE_LENGTHS = 32
+"""How many lengths a piece may have: multiples of a 32nd of a block."""
+_ROPE_COLOUR, _ROPE_SHADES = (127.5, 102.0, 76.5), (0.7, 1.0)
+_ROPE_HALF = 0.4
+KNOT = len(_ROPE_SHADES) * ROPE_LENGTHS
+"""The knot's model. Those of leads come first: pieces of dark rope by length, of light rope, knot.
+"""
+_KNOT = Box("knot", (-3, -2, -3), (3, 6, 3))
 
 
 @dataclass
@@ -289,6 +308,23 @@ def _mob_shade(face: int) -> float:
     return 0.45 + 0.55 * FACE_SHADE[face]
 
 
+def _add_leads(builder: _Builder, textures: Textures) -> None:
+    """Add the models of leads, the first of all."""
+    for shade in _ROPE_SHADES:
+        colour = np.full((TEXTURE_SIZE, TEXTURE_SIZE, 3), _ROPE_COLOUR) * shade
+        page = builder.add_page(texture(colour, 1.0))
+        for length in range(1, ROPE_LENGTHS + 1):
+            end = (length / ROPE_LENGTHS / PIXEL, _ROPE_HALF, _ROPE_HALF)
+            builder.add_box(Box("rope", (0, -_ROPE_HALF, -_ROPE_HALF), end), [page] * FACES)
+            builder.end_model()
+    faces = [
+        builder.add_page(texture(mob_face(textures, "lead", "knot", face), _mob_shade(face)))
+        for face in range(FACES)
+    ]
+    builder.add_box(_KNOT, faces)
+    builder.end_model()
+
+
 def build_models(
     mobs: Sequence[str],
     items: Mapping[int, str],
@@ -308,6 +344,7 @@ def build_models(
         falling: Blocks that fall, in each of their states.
     """
     builder = _Builder(block_atlas)
+    _add_leads(builder, textures)
     mob = _add_mobs(builder, mobs, textures)
     item = np.zeros(max(items, default=0) + 1, np.int32)
     hidden = builder.add_page(np.full(TEXTURE_WORDS, TRANSPARENT, np.uint32))
@@ -365,6 +402,15 @@ ITEM_HOVER = 0.1
 FIRST_SEEN = 2
 # Where the light on something is read, in blocks.
 ABOVE_FEET = 0.2
+# Where a lead ends: on an animal at its eyes, as a share of its height, and ahead of its middle, as
+# one of its width; on a fence above the knot's middle; in the player's hand right of, above and
+# ahead of the eye, in blocks (`Entity.getLeashOffset`, `LocalPlayer.getRopeHoldPosition`).
+_AT_EYES, _AHEAD_OF_MIDDLE = 0.93, 0.4
+_BODY_WIDTH = np.array([kind.width for kind in MOB_KINDS])
+_ABOVE_KNOT = 0.2
+_HAND_RIGHT, _HAND_UP, _HAND_AHEAD = 0.39, -0.6, 0.3
+LEADS_SHOWN = 16
+"""Most leads that are drawn in a frame."""
 
 
 @render_kernel
@@ -393,6 +439,86 @@ def _light_near(light: Bytes, x: float, y: float, z: float) -> int:
 
 
 @render_kernel
+def _stand_upright(
+    row: Floats, x: float, y: float, z: float, ahead_x: float, ahead_z: float, light: int
+) -> None:
+    """Write the instance of something that neither walks, nor falls over, nor is hurt."""
+    row[OFFSET], row[OFFSET + 1], row[OFFSET + 2] = x, y, z
+    row[AHEAD_X], row[AHEAD_Z] = ahead_x, ahead_z
+    row[SWING_SIN] = row[ROLL_SIN] = row[RED] = 0.0
+    row[SWING_COS] = row[ROLL_COS] = 1.0
+    row[LIGHT_BYTE] = light
+
+
+@render_kernel
+def _hung(rise: float, share: float) -> float:
+    """How far up a rope is that sags on its way to an end this much higher, after a share of it."""
+    if rise > 0.0:
+        return rise * share * share
+    return rise * (1.0 - (1.0 - share) * (1.0 - share))
+
+
+@render_kernel
+def _place_lead(
+    mob: np.void,
+    light: Bytes,
+    camera: Floats,
+    eye: NDArray[np.float64],
+    half_width: float,
+    half_height: float,
+    instances: Floats,
+    models: Ints,
+    found: int,
+) -> int:
+    """Append the visible pieces of an animal's lead, and its knot; see `place_mobs`."""
+    ahead = _BODY_WIDTH[mob.kind] * _AHEAD_OF_MIDDLE
+    x = mob.position[0] - mob.moved[0] - eye[0] - math.sin(mob.yaw) * ahead
+    y = mob.position[1] - mob.moved[1] - eye[1] + body_height(mob) * _AT_EYES
+    z = mob.position[2] - mob.moved[2] - eye[2] + math.cos(mob.yaw) * ahead
+    if mob.leash == TIED:
+        to_x, to_z = mob.knot[0] + 0.5 - eye[0], mob.knot[2] + 0.5 - eye[2]
+        to_y = mob.knot[1] + 0.5 - eye[1]
+        if found < len(models) and _in_view(camera, half_width, half_height, to_x, to_y, to_z):
+            byte = _light_near(light, mob.knot[0] + 0.5, mob.knot[1] + 0.5, mob.knot[2] + 0.5)
+            _stand_upright(instances[found], to_x, to_y, to_z, 0.0, 1.0, byte)
+            models[found] = KNOT
+            found += 1
+        to_y += _ABOVE_KNOT
+    else:
+        to_x, to_y, to_z = 0.0, 0.0, 0.0
+        for axis, by in ((RIGHT, _HAND_RIGHT), (UP, _HAND_UP), (FORWARD, _HAND_AHEAD)):
+            to_x += camera[axis] * by
+            to_y += camera[axis + 1] * by
+            to_z += camera[axis + 2] * by
+    long_x, rise, long_z = to_x - x, to_y - y, to_z - z
+    flat = math.sqrt(long_x * long_x + long_z * long_z) / ROPE_PIECES
+    across_x, across_z = 1.0, 0.0
+    if flat > 0.0:
+        across_x, across_z = long_x / (flat * ROPE_PIECES), long_z / (flat * ROPE_PIECES)
+    for piece in range(ROPE_PIECES):
+        share = piece / ROPE_PIECES
+        at_x, at_z = x + long_x * share, z + long_z * share
+        at_y = y + _hung(rise, share)
+        up = _hung(rise, (piece + 1) / ROPE_PIECES) - _hung(rise, share)
+        length = math.sqrt(flat * flat + up * up)
+        if (
+            length < 1e-6
+            or found == len(models)
+            or not _in_view(camera, half_width, half_height, at_x, at_y, at_z)
+        ):
+            continue
+        byte = _light_near(light, at_x + eye[0], at_y + eye[1], at_z + eye[2])
+        row = instances[found]
+        # The piece lies along the model's x axis, which is right of where it looks.
+        _stand_upright(row, at_x, at_y, at_z, -across_z, across_x, byte)
+        row[ROLL_SIN], row[ROLL_COS] = up / length, flat / length
+        steps = min(int64(math.ceil(length * ROPE_LENGTHS)), ROPE_LENGTHS)
+        models[found] = piece % 2 * ROPE_LENGTHS + steps - 1
+        found += 1
+    return found
+
+
+@render_kernel
 def place_mobs(
     mobs: NDArray[np.void],
     count: int,
@@ -406,7 +532,7 @@ def place_mobs(
     models: Ints,
     found: int,
 ) -> int:
-    """Append the visible mobs.
+    """Append the visible mobs, and the leads of the first `LEADS_SHOWN` that are on one.
 
     Args:
         mobs: Records of `entities.records.MOB_DTYPE`.
@@ -424,8 +550,14 @@ def place_mobs(
     Returns:
         Number of instances now.
     """
+    leads = 0
     for i in range(count):
         mob = mobs[i]
+        if mob.leash != UNTIED and leads < LEADS_SHOWN:
+            leads += 1
+            found = _place_lead(
+                mob, light, camera, eye, half_width, half_height, instances, models, found
+            )
         if mob.effect_ticks[INVISIBILITY] > 0:
             continue
         position, moved = mob.position, mob.moved
@@ -447,18 +579,6 @@ def place_mobs(
         models[found] = model_of[mob.kind, look_of(mob)]
         found += 1
     return found
-
-
-@render_kernel
-def _stand_upright(
-    row: Floats, x: float, y: float, z: float, ahead_x: float, ahead_z: float, light: int
-) -> None:
-    """Write the instance of something that neither walks, nor falls over, nor is hurt."""
-    row[OFFSET], row[OFFSET + 1], row[OFFSET + 2] = x, y, z
-    row[AHEAD_X], row[AHEAD_Z] = ahead_x, ahead_z
-    row[SWING_SIN] = row[ROLL_SIN] = row[RED] = 0.0
-    row[SWING_COS] = row[ROLL_COS] = 1.0
-    row[LIGHT_BYTE] = light
 
 
 @render_kernel

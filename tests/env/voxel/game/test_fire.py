@@ -334,9 +334,15 @@ def test_it_closes_when_its_frame_breaks(engine):
     assert {name_at(engine, cell) for cell in inside} == {"air"}
 
 
-def test_one_walks_through_it(engine):
+def test_one_walks_through_it_and_is_told_once(engine, caplog):
     _, inside = frame(engine, "x", 2, 3)
     assert fire.open_portal(state(engine), inside[0])
     engine.execute(f"/tp @p 0.5 {FLOOR} 0.5 0 0")
+    fire.tell_of_the_nether.cache_clear()
+    engine.tick({})
+    assert not caplog.messages
     ticks(engine, 30, forward=1)
     assert engine.player.position[2] > AT[2] + 1.5
+    assert caplog.messages == [
+        "A player walks into a portal and stays in this world: the embedded engine has no Nether."
+    ]
