@@ -18,6 +18,7 @@ from rllib_minestudio.env.voxel.commands.parsing import (
     need,
     plain_name,
     read_block_position,
+    read_bool,
     read_float,
     read_int,
     read_name,
@@ -353,8 +354,8 @@ def gamerule(source: Source, arguments: list[str]) -> CommandResult:
     value = arguments[1].lower()
     if rule in _INTEGER_RULES:
         value = str(read_int(value))
-    elif value not in ("true", "false"):
-        raise CommandError(f"Invalid boolean, expected 'true' or 'false' but found '{value}'")
+    else:
+        read_bool(value)
     rules[rule] = value
     lacking = "this rule is not obeyed" if rule in _NOT_OBEYED else ""
     return CommandResult(True, f"Gamerule {rule} is now set to: {value}", lacking)
@@ -566,7 +567,10 @@ def _of_animal(word: str, name: str) -> tuple[dict[str, int], str]:
 
 
 def effect(source: Source, arguments: list[str]) -> CommandResult:
-    """`/effect give|clear ...`, and `/effect <targets> <effect> ...` as before Minecraft 1.13."""
+    """`/effect give|clear ...`, and `/effect <targets> <effect> ...` as before Minecraft 1.13.
+
+    Whose last argument, hideParticles, is true has no icon at the edge of the screen either.
+    """
     need(arguments, 2, "/effect (give|clear) <targets> [<effect>] [<seconds>] [<amplifier>]")
     player = source.state.player
     if arguments[0] == "clear":
@@ -579,7 +583,7 @@ def effect(source: Source, arguments: list[str]) -> CommandResult:
         )
     if arguments[0] == "give":
         arguments = arguments[1:]
-    need(arguments, 2, "/effect give <targets> <effect> [<seconds>] [<amplifier>]")
+    need(arguments, 2, "/effect give <targets> <effect> [<seconds>] [<amplifier>] [true|false]")
     select_player(arguments[0], source)
     if arguments[1] == "clear":
         clear_effects(player)
@@ -589,8 +593,10 @@ def effect(source: Source, arguments: list[str]) -> CommandResult:
     if len(arguments) > 2:
         seconds = read_int(arguments[2], 0, _LONGEST_EFFECT)
     amplifier = read_int(arguments[3], 0, 255) if len(arguments) > 3 else 0
+    hidden = read_bool(arguments[4]) if len(arguments) > 4 else False
     duration = max(seconds * TICKS_PER_SECOND, 1)
-    if not give_effect(player, name, amplifier, duration, source.state.hurt_player):
+    hurt = source.state.hurt_player
+    if not give_effect(player, name, amplifier, duration, hurt, hidden=hidden):
         raise CommandError(
             "Unable to apply this effect (target is either immune to effects, or has something"
             " stronger)"

@@ -159,6 +159,14 @@ def read_int(word: str, low: int | None = None, high: int | None = None) -> int:
     return value
 
 
+def read_bool(word: str) -> bool:
+    """Read `true` or `false`, in any case, as Python writes them too."""
+    value = word.lower()
+    if value not in ("true", "false"):
+        raise CommandError(f"Invalid boolean, expected 'true' or 'false' but found '{word}'")
+    return value == "true"
+
+
 def read_float(word: str) -> float:
     """Read a finite number."""
     try:

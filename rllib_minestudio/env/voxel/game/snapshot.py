@@ -208,6 +208,9 @@ class PlayerDocument(Document):
         dict[Annotated[Name, one_of(EFFECTS)], _Effect],
         Field(max_length=len(EFFECTS)),
     ]
+    hidden_effects: Annotated[
+        list[Annotated[Name, one_of(EFFECTS)]], Field(max_length=len(EFFECTS))
+    ]
     selected: _HotbarSlot
     experience: Count
     enchanting_seed: Count
@@ -367,6 +370,7 @@ def _facts(state: GameState) -> dict[str, Any]:
             "record": _row(player.records[0]),
             "inventory": player.inventory.stacks(),
             "effects": player.effects,
+            "hidden_effects": sorted(player.hidden_effects),
             **{name: getattr(player, name) for name in _OF_PLAYER},
         },
         "mobs": _rows(state.mobs),
@@ -613,6 +617,7 @@ def _restore_player(state: GameState, told: PlayerDocument) -> None:
     for slot, stack in enumerate(told.inventory):
         player.inventory.set(slot, *stack)
     player.effects.update(told.effects)
+    player.hidden_effects.update(set(told.hidden_effects) & told.effects.keys())
     row = player.records[0]
     _fill(row, told.record)
     item = ITEMS.get(told.equipped or EMPTY)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -134,6 +135,7 @@ class Player:
         records: `PLAYER_DTYPE` [1]; what the kernels work on.
         inventory: What the player carries.
         effects: Status effects by name: (amplifier, ticks left).
+        hidden_effects: Names of those without an icon at the edge of the screen.
         selected: Hotbar slot in the main hand, 0 to 8.
         experience: Points of experience; enchanting spends them.
         fire_ticks: Ticks of burning that are left; below 0, ticks in fire until one burns.
@@ -151,6 +153,7 @@ class Player:
         self.records = np.zeros(1, PLAYER_DTYPE)
         self.inventory = Inventory()
         self.effects: dict[str, tuple[int, int]] = {}
+        self.hidden_effects: set[str] = set()
         self.selected = 0
         self.experience = 0
         self.enchanting_seed = 0
@@ -177,6 +180,7 @@ class Player:
         state["speed_factor"] = 1.0
         state["hold"] = 1.0
         self.effects.clear()
+        self.hidden_effects.clear()
         self.fire_ticks = 0
         self._forget_effects()
         self.equipped = None
@@ -271,7 +275,7 @@ class Player:
     @property
     def level(self) -> int:
         """Level of the experience."""
-        return level_at(self.experience)
+        return progress_at(self.experience)[0]
 
     @property
     def held_item(self) -> int:
@@ -410,19 +414,20 @@ def points_of(level: int) -> int:
     return (9 * level**2 - 325 * level + 4440) // 2
 
 
-def level_at(points: int) -> int:
-    """Return the level that some points of experience make."""
+@lru_cache(maxsize=1024)  # asked for each frame
+def progress_at(points: int) -> tuple[int, float]:
+    """Return the level that some points of experience make, and the share of the next one."""
     above = 1
     while points_of(above) <= points:
         above *= 2
-    return bisect_right(range(above), points, key=points_of) - 1
+    level = bisect_right(range(above), points, key=points_of) - 1
+    return level, (points - points_of(level)) / (points_of(level + 1) - points_of(level))
 
 
 def without_levels(points: int, levels: int) -> int:
     """Return the points that are left when levels are paid; the share of the next one stays."""
-    level = level_at(points)
+    level, share = progress_at(points)
     left = max(level - levels, 0)
-    share = (points - points_of(level)) / (points_of(level + 1) - points_of(level))
     return points_of(left) + int(share * (points_of(left + 1) - points_of(left)))
 
 
@@ -558,6 +563,7 @@ def give_effect(
     ticks: int,
     hurt: Callable[[float], None],
     share: float = 1.0,
+    hidden: bool = False,
 ) -> bool:
     """Give the player an effect, unless there is a stronger one, or the same for as long.
 
@@ -570,6 +576,7 @@ def give_effect(
         ticks: Duration in ticks.
         hurt: Harms the player by health points.
         share: Share of an instant effect's health points.
+        hidden: Whether it has no icon at the edge of the screen.
     """
     if name == "instant_health":
         player.health += int(share * (4 << min(amplifier, 8)) + 0.5)
@@ -580,6 +587,9 @@ def give_effect(
     if (amplifier, ticks) <= player.effects.get(name, (-1, 0)):
         return False
     player.effects[name] = (amplifier, ticks)
+    player.hidden_effects.discard(name)
+    if hidden:
+        player.hidden_effects.add(name)
     apply_effects(player)
     return True
 
@@ -591,6 +601,7 @@ def clear_effects(player: Player, name: str | None = None) -> bool:
         player.effects.clear()
     else:
         player.effects.pop(name, None)
+    player.hidden_effects &= player.effects.keys()
     apply_effects(player)
     return taken
 
@@ -620,6 +631,7 @@ def tick_effects(player: Player, hurt: Callable[[float], None]) -> None:
             del player.effects[name]
             ended = True
     if ended:
+        player.hidden_effects &= player.effects.keys()
         apply_effects(player)
 
 

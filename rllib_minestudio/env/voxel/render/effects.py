@@ -8,6 +8,7 @@ inventory stays where it is, since the list has room beside it.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
@@ -53,9 +54,11 @@ class ShownEffect(NamedTuple):
     ticks: int
 
 
-def effects_of(player: Player) -> tuple[ShownEffect, ...]:
-    """Return a player's effects in the list's order: those that end first come first."""
-    shown = [ShownEffect(name, *level) for name, level in player.effects.items()]
+def effects_of(player: Player, without: Collection[str] = ()) -> tuple[ShownEffect, ...]:
+    """Return a player's effects but some in the list's order: those that end first come first."""
+    shown = [
+        ShownEffect(name, *level) for name, level in player.effects.items() if name not in without
+    ]
     return tuple(sorted(shown, key=lambda effect: (effect.ticks, EFFECT_LOOKS[effect.name].colour)))
 
 

@@ -542,7 +542,8 @@ class StackPictures:
 
 
 # ----------------------------------------------------------------------------- the heads-up display
-# Hotbar, hearts and hunger; only what changes is drawn again.
+# Hotbar, hearts and hunger. Only what changes is drawn again, and nothing of a display that was
+# shown a little while ago, as when the player goes back to another slot.
 #
 # The layout is that of Minecraft's window at GUI scale 1.
 
@@ -553,6 +554,9 @@ STATUS_UP, EXPERIENCE_UP = 39, 29
 STATUS_STEP, STATUS_COUNT, STATUS_SIZE = 8, 10, 9
 # The display is a strip of this height at the bottom, a little wider than the bar.
 STRIP_HEIGHT, STRIP_MARGIN = 40, 2
+
+_KEPT_DISPLAYS = 2 * HOTBAR_SLOTS
+"""How many displays are remembered."""
 
 _LEFT, _TOP = STRIP_MARGIN, STRIP_HEIGHT - BAR_HEIGHT
 _STATUS_TOP = STRIP_HEIGHT - STATUS_UP
@@ -626,6 +630,7 @@ class Hud:
         self._draw_experience(0, 0)
         self.layer.refresh(Rect(0, 0, width, STRIP_HEIGHT))
         self._shown: HudState | None = None
+        self._kept: dict[HudState, Layer] = {}
 
     def show(self, state: HudState) -> None:
         """Bring the display up to date."""
@@ -633,6 +638,13 @@ class Hud:
         if state == shown:
             return
         self._shown = state
+        kept = self._kept.get(state)
+        if kept is not None:
+            self.layer = kept
+            return
+        if len(self._kept) == _KEPT_DISPLAYS:
+            del self._kept[next(iter(self._kept))]
+        self.layer = self._kept[state] = self.layer.copy()
         if shown is None or shown.health != state.health:
             self._draw_status(HEARTS, self._hearts, state.health)
         if shown is None or shown.food != state.food:

@@ -33,7 +33,7 @@ from rllib_minestudio.env.voxel.entities.records import (
 )
 from rllib_minestudio.env.voxel.items.inventory import HOTBAR_SLOTS, Inventory, ItemStack
 from rllib_minestudio.env.voxel.items.items import FIRST_PLAIN_ITEM, ITEMS
-from rllib_minestudio.env.voxel.player.player import Player, points_of
+from rllib_minestudio.env.voxel.player.player import Player, progress_at
 from rllib_minestudio.env.voxel.render.block_atlas import BlockAtlas, build_block_atlas
 from rllib_minestudio.env.voxel.render.block_looks import LOOKS, with_looks
 from rllib_minestudio.env.voxel.render.boxes import render_instances
@@ -54,6 +54,8 @@ from rllib_minestudio.env.voxel.render.light import apply_light
 from rllib_minestudio.env.voxel.render.mining_marks import MiningMarks
 from rllib_minestudio.env.voxel.render.models import (
     INSTANCE_SIZE,
+    LEADS_SHOWN,
+    ROPE_PIECES,
     Models,
     build_models,
     place_falling,
@@ -171,6 +173,7 @@ class Renderer:
         # What the models of cells in the scratch depend on.
         self._models_of: tuple[World | None, int, int, int] = (None, 0, 0, 0)
         capacity = MOB_CAPACITY + ITEM_CAPACITY + THROWN_CAPACITY + FALLING_CAPACITY
+        capacity += LEADS_SHOWN * (ROPE_PIECES + 1)
         self._instances = np.zeros((capacity, INSTANCE_SIZE), np.float32)
         self._instance_models = np.zeros(capacity, np.int32)
         self._plants = Plants(self.camera, self._rays, resource_pack)
@@ -273,7 +276,7 @@ class Renderer:
             self._fov_gain = self._viewpoint.fov_gain
             self._widen(self._fov_gain)
         step, biome = int(time) // SKY_STEP_TICKS, self._biome_at_eye(world)
-        seen = night_vision(player)
+        seen = night_vision(player) if player.effects else 0.0
         if step != self._sky_step or biome != self._biome or seen != self._night_vision:
             self._sky_step, self._biome, self._night_vision = step, biome, seen
             self._sky = sky_at(step * SKY_STEP_TICKS, SKY_OF_BIOME[biome])
@@ -543,8 +546,7 @@ class Overlays:
         """
         stacks = self._hotbar(inventory)
         health = math.ceil(player.health)
-        level, points = player.level, player.experience
-        share = (points - points_of(level)) / (points_of(level + 1) - points_of(level))
+        level, share = progress_at(player.experience)
         progress = int(share * (BAR_WIDTH + 1))
         self._hud.show(HudState(stacks, player.selected, health, player.food, level, progress))
         held = stacks[player.selected].item if viewpoint.hand < 0 else viewpoint.hand
@@ -558,12 +560,11 @@ class Overlays:
             data = stacks[player.selected].data if viewpoint.hand < 0 else 0
             self._name.show(held, data, name_ticks)
             self._name.layer.blend(rows)
-        effects = effects_of(player) if player.effects else ()
-        if effects:
-            self._effects.show(effects)
+        if len(player.effects) > len(player.hidden_effects):
+            self._effects.show(effects_of(player, player.hidden_effects))
             self._effects.layer.blend(rows)
         if screen is not None:
-            self._screen.show(screen, effects)
+            self._screen.show(screen, effects_of(player))
             self._screen.layer.blend(rows)
 
     def _hotbar(self, inventory: Inventory) -> tuple[ItemStack, ...]:

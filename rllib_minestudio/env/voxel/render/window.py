@@ -10,6 +10,7 @@ A canvas is uint8 (h, w, 4): RGB multiplied by coverage, and coverage, 255 for o
 
 from __future__ import annotations
 
+import copy
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -241,6 +242,13 @@ class Layer:
         self.colour, self.keep = np.zeros(size, np.uint8), np.full(size, 255, np.uint8)
         self._rows.drop(self._top, bottom)
         self._columns.drop(self._left, right)
+
+    def copy(self) -> Layer:
+        """Return another layer with the same picture."""
+        other = copy.copy(self)
+        other.canvas, other.colour = self.canvas.copy(), self.colour.copy()
+        other.keep = self.keep.copy()
+        return other
 
     def refresh(self, touched: Rect) -> None:
         """Rescale a rectangle of the canvas, in the canvas's own pixels, to the frame's size."""

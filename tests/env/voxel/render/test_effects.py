@@ -54,6 +54,23 @@ def test_icons_are_where_the_game_draws_them(engine):
     assert rows.max() == 50
 
 
+def test_an_effect_without_particles_has_no_icon_but_an_entry(engine):
+    rows, _ = changed(engine, lambda: engine.execute("/effect give @p haste 100 0 true"))
+    assert not rows.size
+    rows, columns = changed(engine, lambda: engine.execute("/effect give @p speed 100 0 false"))
+    assert columns.min() >= 615, "haste takes no room"
+    engine.tick({"inventory": 1})
+    both = engine.render()
+    shown = engine.snapshot()
+    engine.execute("/effect clear @p haste")
+    assert (engine.render()[:, :600] != both[:, :600]).any()
+    engine.restore(shown)
+    assert (engine.render() == both).all()
+    rows, columns = changed(engine, lambda: engine.execute("/effect give @p haste 200 1"))
+    assert columns.max() >= 615 - 25, "a new one that is shown"
+    assert not engine.execute("/effect give @p luck 5 0 yes").ok
+
+
 @pytest.mark.parametrize(
     ("ticks", "words"),
     [(19, "0:00"), (20, "0:01"), (3600, "3:00"), (32766, "27:18"), (32767, "**:**")],

@@ -70,6 +70,24 @@ def test_status_icons_follow_the_player(
     assert sorted(brightness, reverse=True) == brightness
 
 
+def test_the_display_depends_on_its_state_alone(stage: Stage) -> None:
+    size, random = (64, 64), np.random.default_rng(0)
+    one = Renderer(size)
+    for _ in range(60):
+        change = random.integers(6)
+        if change < 3:
+            stage.player.selected = int(random.integers(9))
+        elif change == 3:
+            stage.player.inventory.set(
+                int(random.integers(9)), ITEM_ID["beef"], int(random.integers(1, 3))
+            )
+        elif change == 4:
+            stage.player.records[random.choice(["health", "food"])] = random.integers(18, 21)
+        else:
+            stage.player.experience = int(random.integers(20))
+        np.testing.assert_array_equal(stage.draw(one), stage.draw(Renderer(size)))
+
+
 @pytest.mark.parametrize("sampling", ["average", "samples"])
 def test_the_hand_may_lie_outside_of_a_narrow_view(sampling: str, stage: Stage) -> None:
     narrow = Renderer((64, 64), fov_degrees=30.0, aspect=1.0, sampling=sampling)

@@ -8,7 +8,7 @@ import pytest
 from rllib_minestudio.env.voxel.items.inventory import ItemStack
 from rllib_minestudio.env.voxel.items.item_data import ENCHANTMENTS, enchantments_of
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
-from rllib_minestudio.env.voxel.player.player import level_at, points_of, without_levels
+from rllib_minestudio.env.voxel.player.player import points_of, progress_at, without_levels
 from rllib_minestudio.env.voxel.screens.enchanting import (
     EnchantingTable,
     Offer,
@@ -34,12 +34,14 @@ def stack(item, quantity=1, data=0):
     [(0, 0), (1, 7), (2, 16), (16, 352), (17, 394), (30, 1395), (31, 1507), (32, 1628)],
 )
 def test_levels_begin_with_minecrafts_points(level, points):
-    assert points_of(level) == points and level_at(points) == level
-    assert level_at(points + 1) == level and (not points or level_at(points - 1) == level - 1)
+    assert points_of(level) == points
+    assert progress_at(points) == (level, 0.0)
+    assert progress_at(points + 1)[0] == level
+    assert not points or progress_at(points - 1)[0] == level - 1
 
 
 def test_any_number_of_points_has_a_level():
-    level = level_at(10**18)
+    level = progress_at(10**18)[0]
     assert points_of(level) <= 10**18 < points_of(level + 1)
 
 
