@@ -25,10 +25,11 @@ TABLE = {  # points, saturation (minecraft.wiki/w/Food)
 def hungry(item, food=6, saturation=0.0, engine=None):
     engine = engine or arena()
     engine.player.inventory.clear()
+    engine.execute("/effect clear @p")  # what a food before it may have brought: hunger
     engine.execute(f"/give @p {item} 3")
     engine.tick({})
     record = state(engine).player.records
-    record["food"], record["saturation"] = food, saturation
+    record["food"], record["saturation"], record["exhaustion"] = food, saturation, 0.0
     return engine, record
 
 
