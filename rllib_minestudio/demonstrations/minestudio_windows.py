@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rllib_minestudio.demonstrations.windows import tokens_of
+from rllib_minestudio.demonstrations.windows import filled, tokens_of
 from rllib_minestudio.errors import RecordingError
 from rllib_minestudio.foundation.buttons import KEYS
 from rllib_minestudio.foundation.options import broken_rule
@@ -132,9 +132,10 @@ class MineStudioWindows:
         span = self._span(episode, start)
         # Of frames that are skipped, none is scaled or kept.
         pictures = self._data.pictures(episode, span.start, span.stop, self._size, self._skip)
-        frames = np.stack(list(pictures))
-        padded, mask = _padded(frames, span)
-        return {IMAGE: padded, f"{IMAGE}_mask": mask}
+        count = len(range(span.start, span.stop, self._skip))
+        after, mask = _padding(count, span)
+        end = span.left + count
+        return {IMAGE: filled(pictures, end + after, span.left, end), f"{IMAGE}_mask": mask}
 
     def _action(self, episode: str, start: int) -> dict[str, Any]:
         span = self._span(episode, start, bias=int(self._previous))

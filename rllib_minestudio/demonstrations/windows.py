@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
-from itertools import compress, islice
+from itertools import chain, compress, islice
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -148,12 +148,10 @@ def windows(
     frames = _frames_of(recording, options.size, kept[earliest:end_step])
     before = list(islice(frames, first_step - earliest))
     for step in range(first_step, end_step, options.length):
-        present = list(islice(frames, options.length))
-        begin, end = burn_in - len(before), burn_in + len(present)
-        shown = [*before, *present]
-        image = np.zeros((length, *present[0].shape), np.uint8)
-        image[begin:end] = shown
-        rows = slice(step - len(before), step + len(present))
+        present = min(options.length, end_step - step)
+        begin, end = burn_in - len(before), burn_in + present
+        image = filled(chain(before, frames), length, begin, end)
+        rows = slice(step - len(before), step + present)
         columns = np.zeros((len(tokens), length), np.int64)
         columns[:, begin:end] = tokens[:, rows]
         observations = {}
@@ -163,9 +161,32 @@ def windows(
         first = np.zeros(length, np.bool_)
         first[begin] = len(before) == step
         weight = np.zeros(length, np.float32)
-        weight[burn_in:end] = step_weights[step : step + len(present)]
+        weight[burn_in:end] = step_weights[step : step + present]
+        before = list(image[max(begin, end - burn_in) : end].copy())
         yield Window(image, columns[0], columns[1], first, weight, observations)
-        before = shown[max(0, len(shown) - burn_in) :]
+
+
+def filled(frames: Iterator[Frame], length: int, begin: int, end: int) -> NDArray[np.uint8]:
+    """Return (length, H, W, 3) with frames in the rows from `begin` to `end`, and zeros elsewhere.
+
+    Each is written as it comes: to hold all of them beside the window would take as long as to
+    scale them, as the system clears the pages of new memory.
+
+    Raises:
+        RecordingError: There are fewer.
+    """
+    image: NDArray[np.uint8] | None = None
+    for row in range(begin, end):
+        frame = next(frames, None)
+        if frame is None:
+            raise RecordingError(
+                f"A recording ends before its actions do: {row - begin} of {end - begin} frames."
+            )
+        if image is None:
+            image = np.zeros((length, *frame.shape), np.uint8)
+        image[row] = frame
+    assert image is not None
+    return image
 
 
 def _frames_of(

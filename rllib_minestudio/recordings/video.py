@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.foundation.files import Unfinished
 from rllib_minestudio.foundation.recording_options import RecordingForm
-from rllib_minestudio.recordings.scaling import scaled
 
 FRAMES_PER_SECOND = 20
 """Minecraft's ticks per second, at which a video plays at the game's speed."""
@@ -437,6 +436,26 @@ def small_film(path: Path) -> bytes:
             for frame in read_video(path, size):
                 writer.add(frame)
         return film.read_bytes()
+
+
+def scaled(frame: Frame, size: tuple[int, int] | None) -> Frame:
+    """Return a frame scaled by OpenCV's INTER_LINEAR, which made the frames that VPT saw.
+
+    `resize_image` in OpenAI's agent.py, MineStudio's simulator and its `ImageKernelCallback` scale
+    with it. It mixes the pixels next to each sampling point, without averaging: a frame scaled in
+    another way looks smoother than those that a policy was trained on.
+
+    Args:
+        frame: (height, width, 3) uint8 RGB, or with a fourth channel, which is left out.
+        size: (width, height); None, or the frame's own, returns it as it is.
+    """
+    height, width, channels = frame.shape
+    if size in (None, (width, height)):
+        return frame
+    import cv2  # only where frames are scaled, as it takes a while
+
+    small = cv2.resize(frame, size, interpolation=cv2.INTER_LINEAR)
+    return small if channels == 3 else cv2.cvtColor(small, cv2.COLOR_RGBA2RGB)
 
 
 def read_pictures(files: Iterable[Path], size: tuple[int, int] | None = None) -> Iterator[Frame]:

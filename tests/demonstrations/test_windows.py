@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.demonstrations import WindowOptions, stack, stream, windows
+from rllib_minestudio.demonstrations.windows import filled
 from rllib_minestudio.env.actions import ActionMapper
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError
 from rllib_minestudio.recordings import EpisodeWriter, Recording
@@ -178,3 +179,11 @@ def test_a_damaged_beginning_is_named(tmp_path, start):
         RecordingError, match=rf"numbered.*imitated_from .*{re.escape(repr(start))}"
     ):
         Recording(recording.path)
+
+
+def test_frames_are_written_into_their_rows_and_none_may_be_missing():
+    frames = [np.full((2, 2, 3), number, np.uint8) for number in (1, 2)]
+    image = filled(iter(frames), length=4, begin=1, end=3)
+    assert image[:, 0, 0, 0].tolist() == [0, 1, 2, 0]
+    with pytest.raises(RecordingError, match="1 of 2 frames"):
+        filled(iter(frames[:1]), length=4, begin=1, end=3)

@@ -24,8 +24,7 @@ from rllib_minestudio.recordings.contractor import ContractorLayout
 from rllib_minestudio.recordings.episodes import find_episodes, open_episode, survey
 from rllib_minestudio.recordings.lmdb_file import LmdbFile, LmdbFileError
 from rllib_minestudio.recordings.minestudio_dataset import DatasetLayout, dataset_at
-from rllib_minestudio.recordings.scaling import scaled
-from rllib_minestudio.recordings.video import VideoOptions
+from rllib_minestudio.recordings.video import VideoOptions, scaled
 from tests.recordings.contractor_files import frame, played, write
 
 HERE = Path(__file__).parent

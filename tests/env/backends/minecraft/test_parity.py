@@ -1,5 +1,6 @@
 """The env over the game equals the env over the embedded engine, which serves as the game here."""
 
+import cv2
 import numpy as np
 import pytest
 
@@ -7,7 +8,6 @@ from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.agents import ScriptedHunter
 
 pytest.importorskip("minestudio", reason="pip install --no-deps -r requirements-minecraft.txt")
-cv2 = pytest.importorskip("cv2")
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import cv2
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -178,7 +179,6 @@ def test_any_size_is_the_window_scaled(whole: Renderer, size: tuple[int, int]) -
 def test_opencv_agrees_but_for_its_rounding(
     whole: Renderer, size: tuple[int, int], scene: Callable[[Stage], float]
 ) -> None:
-    cv2 = pytest.importorskip("cv2", reason="OpenCV comes with what engine: minecraft needs")
     stage = Stage()
     hour = scene(stage)
     scaled = cv2.resize(stage.draw(whole, hour), dsize=size, interpolation=cv2.INTER_LINEAR)
