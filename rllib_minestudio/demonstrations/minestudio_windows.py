@@ -135,7 +135,8 @@ class MineStudioWindows:
         count = len(range(span.start, span.stop, self._skip))
         after, mask = _padding(count, span)
         end = span.left + count
-        return {IMAGE: filled(pictures, end + after, span.left, end), f"{IMAGE}_mask": mask}
+        frames = filled(pictures, end + after, span.left, end, episode)
+        return {IMAGE: frames, f"{IMAGE}_mask": mask}
 
     def _action(self, episode: str, start: int) -> dict[str, Any]:
         span = self._span(episode, start, bias=int(self._previous))

@@ -150,7 +150,7 @@ def windows(
     for step in range(first_step, end_step, options.length):
         present = min(options.length, end_step - step)
         begin, end = burn_in - len(before), burn_in + present
-        image = filled(chain(before, frames), length, begin, end)
+        image = filled(chain(before, frames), length, begin, end, str(recording.path))
         rows = slice(step - len(before), step + present)
         columns = np.zeros((len(tokens), length), np.int64)
         columns[:, begin:end] = tokens[:, rows]
@@ -166,21 +166,24 @@ def windows(
         yield Window(image, columns[0], columns[1], first, weight, observations)
 
 
-def filled(frames: Iterator[Frame], length: int, begin: int, end: int) -> NDArray[np.uint8]:
+def filled(
+    frames: Iterator[Frame], length: int, begin: int, end: int, episode: str
+) -> NDArray[np.uint8]:
     """Return (length, H, W, 3) with frames in the rows from `begin` to `end`, and zeros elsewhere.
 
-    Each is written as it comes: to hold all of them beside the window would take as long as to
-    scale them, as the system clears the pages of new memory.
+    Frames are copied as they arrive. Collecting them first would take as long as scaling them, as
+    the system zeroes the pages of new memory.
 
     Raises:
-        RecordingError: There are fewer.
+        RecordingError: There are fewer; the message names the episode.
     """
     image: NDArray[np.uint8] | None = None
     for row in range(begin, end):
         frame = next(frames, None)
         if frame is None:
             raise RecordingError(
-                f"A recording ends before its actions do: {row - begin} of {end - begin} frames."
+                f"The video of {episode!r} ends before its actions do: {row - begin} of "
+                f"{end - begin} frames of a window can be read."
             )
         if image is None:
             image = np.zeros((length, *frame.shape), np.uint8)

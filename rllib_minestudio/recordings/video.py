@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from io import BytesIO
 from itertools import chain, count, islice, takewhile
 from pathlib import Path
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Literal, NamedTuple, Protocol
 
 import av
@@ -452,10 +453,21 @@ def scaled(frame: Frame, size: tuple[int, int] | None) -> Frame:
     height, width, channels = frame.shape
     if size in (None, (width, height)):
         return frame
-    import cv2  # only where frames are scaled, as it takes a while
-
-    small = cv2.resize(frame, size, interpolation=cv2.INTER_LINEAR)
+    cv2 = _opencv()
+    small: Frame = cv2.resize(frame, size, interpolation=cv2.INTER_LINEAR)
     return small if channels == 3 else cv2.cvtColor(small, cv2.COLOR_RGBA2RGB)
+
+
+@cache
+def _opencv() -> ModuleType:
+    """Import OpenCV, which takes a while, and let it use one thread.
+
+    A pool of threads would compete with other readers, and does not survive a fork.
+    """
+    import cv2
+
+    cv2.setNumThreads(1)
+    return cv2
 
 
 def read_pictures(files: Iterable[Path], size: tuple[int, int] | None = None) -> Iterator[Frame]:

@@ -183,7 +183,7 @@ def test_a_damaged_beginning_is_named(tmp_path, start):
 
 def test_frames_are_written_into_their_rows_and_none_may_be_missing():
     frames = [np.full((2, 2, 3), number, np.uint8) for number in (1, 2)]
-    image = filled(iter(frames), length=4, begin=1, end=3)
+    image = filled(iter(frames), length=4, begin=1, end=3, episode="one")
     assert image[:, 0, 0, 0].tolist() == [0, 1, 2, 0]
-    with pytest.raises(RecordingError, match="1 of 2 frames"):
-        filled(iter(frames[:1]), length=4, begin=1, end=3)
+    with pytest.raises(RecordingError, match="'one' ends before its actions do: 1 of 2"):
+        filled(iter(frames[:1]), length=4, begin=1, end=3, episode="one")

@@ -569,8 +569,7 @@ def _of_animal(word: str, name: str) -> tuple[dict[str, int], str]:
 def effect(source: Source, arguments: list[str]) -> CommandResult:
     """`/effect give|clear ...`, and `/effect <targets> <effect> ...` as before Minecraft 1.13.
 
-    An effect whose last argument, hideParticles, is true has no icon at the edge of the screen
-    either.
+    If the last argument, hideParticles, is true, there is no icon at the edge of the screen either.
     """
     need(arguments, 2, "/effect (give|clear) <targets> [<effect>] [<seconds>] [<amplifier>]")
     player = source.state.player

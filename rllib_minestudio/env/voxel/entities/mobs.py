@@ -613,7 +613,7 @@ _PORTAL = BLOCK_ID["nether_portal"]
 def rare_conditions(
     blocks: NDArray[np.uint16], position: NDArray[np.float64], mobs: NDArray[np.void], count: int
 ) -> int:
-    """Return, in bits, which conditions hold that are for Python to see to, and seldom do.
+    """Return a bit mask of rare conditions, for Python to handle them only when they hold.
 
     Args:
         blocks: The window's blocks.

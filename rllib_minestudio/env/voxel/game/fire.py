@@ -239,8 +239,8 @@ _EMPTY = frozenset((AIR, FIRE, PORTAL))
 
 
 @cache
-def tell_of_the_nether() -> None:
-    """Say, once in a process, that a portal leads nowhere."""
+def log_missing_nether() -> None:
+    """Log, once per process, that portals lead nowhere."""
     _logger.warning(
         "A player walks into a portal and stays in this world: the embedded engine has no Nether."
     )

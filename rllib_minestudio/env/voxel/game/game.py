@@ -191,9 +191,10 @@ class Game:
             tick_effects(player, state.hurt_player)
         if state.thrown.count:
             projectiles.tick(state)
-        fire.tick(state, bool(conditions & IN_LAVA), bool(conditions & MOB_BURNS))
+        in_lava, mobs_burn = bool(conditions & IN_LAVA), bool(conditions & MOB_BURNS)
+        fire.tick(state, in_lava=in_lava, mobs_burn=mobs_burn)
         if conditions & IN_PORTAL:
-            fire.tell_of_the_nether()
+            fire.log_missing_nether()
         items.displaced = 0
         resolve_all(state)
         if players["hits_block"][0]:

@@ -617,7 +617,7 @@ def _restore_player(state: GameState, told: PlayerDocument) -> None:
     for slot, stack in enumerate(told.inventory):
         player.inventory.set(slot, *stack)
     player.effects.update(told.effects)
-    player.hidden_effects.update(set(told.hidden_effects) & told.effects.keys())
+    player.hidden_effects.update(told.hidden_effects)
     row = player.records[0]
     _fill(row, told.record)
     item = ITEMS.get(told.equipped or EMPTY)

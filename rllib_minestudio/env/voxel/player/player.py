@@ -135,7 +135,8 @@ class Player:
         records: `PLAYER_DTYPE` [1]; what the kernels work on.
         inventory: What the player carries.
         effects: Status effects by name: (amplifier, ticks left).
-        hidden_effects: Names of those without an icon at the edge of the screen.
+        hidden_effects: Names of effects that were last given without an icon at the edge of the
+            screen.
         selected: Hotbar slot in the main hand, 0 to 8.
         experience: Points of experience; enchanting spends them.
         fire_ticks: Ticks of burning that are left; below 0, ticks in fire until one burns.
@@ -180,7 +181,6 @@ class Player:
         state["speed_factor"] = 1.0
         state["hold"] = 1.0
         self.effects.clear()
-        self.hidden_effects.clear()
         self.fire_ticks = 0
         self._forget_effects()
         self.equipped = None
@@ -601,7 +601,6 @@ def clear_effects(player: Player, name: str | None = None) -> bool:
         player.effects.clear()
     else:
         player.effects.pop(name, None)
-    player.hidden_effects &= player.effects.keys()
     apply_effects(player)
     return taken
 
@@ -631,7 +630,6 @@ def tick_effects(player: Player, hurt: Callable[[float], None]) -> None:
             del player.effects[name]
             ended = True
     if ended:
-        player.hidden_effects &= player.effects.keys()
         apply_effects(player)
 
 

@@ -55,7 +55,7 @@ class ShownEffect(NamedTuple):
 
 
 def effects_of(player: Player, without: Collection[str] = ()) -> tuple[ShownEffect, ...]:
-    """Return a player's effects but some in the list's order: those that end first come first."""
+    """Return a player's effects, except some, in the order of the list: the first to end first."""
     shown = [
         ShownEffect(name, *level) for name, level in player.effects.items() if name not in without
     ]

@@ -542,8 +542,8 @@ class StackPictures:
 
 
 # ----------------------------------------------------------------------------- the heads-up display
-# Hotbar, hearts and hunger. Only what changes is drawn again, and nothing of a display that was
-# shown a little while ago, as when the player goes back to another slot.
+# Hotbar, hearts and hunger. Only what changes is drawn again; a display that was shown recently, as
+# when the player returns to another slot, is taken from memory.
 #
 # The layout is that of Minecraft's window at GUI scale 1.
 

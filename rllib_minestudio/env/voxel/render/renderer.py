@@ -560,7 +560,7 @@ class Overlays:
             data = stacks[player.selected].data if viewpoint.hand < 0 else 0
             self._name.show(held, data, name_ticks)
             self._name.layer.blend(rows)
-        if len(player.effects) > len(player.hidden_effects):
+        if player.effects.keys() - player.hidden_effects:
             self._effects.show(effects_of(player, player.hidden_effects))
             self._effects.layer.blend(rows)
         if screen is not None:

@@ -338,7 +338,7 @@ def test_one_walks_through_it_and_is_told_once(engine, caplog):
     _, inside = frame(engine, "x", 2, 3)
     assert fire.open_portal(state(engine), inside[0])
     engine.execute(f"/tp @p 0.5 {FLOOR} 0.5 0 0")
-    fire.tell_of_the_nether.cache_clear()
+    fire.log_missing_nether.cache_clear()
     engine.tick({})
     assert not caplog.messages
     ticks(engine, 30, forward=1)
