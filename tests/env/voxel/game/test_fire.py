@@ -15,6 +15,7 @@ from rllib_minestudio.env.voxel.world.burning import FLAMMABLE
 from tests.env.voxel.arena import FLOOR, arena, cleared, state, ticks
 
 AT = (0, FLOOR, 3)
+TRIALS = 10_000
 STONE, PLANKS, WOOL, NETHERRACK = (
     BLOCK_ID[name] for name in ("stone", "oak_planks", "white_wool", "netherrack")
 )
@@ -106,12 +107,12 @@ def test_ticks_come_each_30_to_39(engine):
 def test_a_third_of_the_ticks_makes_it_older(engine):
     world = state(engine).world
     world.set_block(*beside(AT, "down"), NETHERRACK)
-    older, trials = 0, 6000
-    for _ in range(trials):
+    older = 0
+    for _ in range(TRIALS):
         world.set_block(*AT, block_of(fire.FIRE, {"age": "7"}))
         tick_fire(engine)
         older += age_at(engine) == 8
-    assert older / trials == pytest.approx(1 / 3, abs=4 * np.sqrt(2 / 9 / trials))
+    assert older / TRIALS == pytest.approx(1 / 3, abs=4 * np.sqrt(2 / 9 / TRIALS))
 
 
 def test_on_bare_stone_it_goes_out_and_on_netherrack_never(engine):
@@ -129,14 +130,14 @@ def test_rain_puts_it_out_the_sooner_the_older_it_is(engine):
     world = state(engine).world
     state(engine).raining = True
     for age in (0, 10):
-        out, trials = 0, 3000
-        for _ in range(trials):
+        out = 0
+        for _ in range(TRIALS):
             world.set_block(*beside(AT, "north"), PLANKS)
             world.set_block(*AT, block_of(fire.FIRE, {"age": str(age)}))
             tick_fire(engine)
             out += name_at(engine, AT) == "air"
         wanted = 0.2 + 0.03 * age
-        assert out / trials == pytest.approx(wanted, abs=4 * np.sqrt(wanted / trials))
+        assert out / TRIALS == pytest.approx(wanted, abs=4 * np.sqrt(wanted / TRIALS))
     assert name_at(engine, beside(AT, "north")) == "oak_planks"
 
 
@@ -150,13 +151,13 @@ def test_rain_puts_it_out_the_sooner_the_older_it_is(engine):
 )
 def test_what_it_eats_goes_with_minecrafts_odds(engine, block, side, share):
     world, place = state(engine).world, beside(AT, side)
-    eaten, trials = 0, 6000
-    for _ in range(trials):
+    eaten = 0
+    for _ in range(TRIALS):
         state(engine).block_ticks.clear()
         world.set_block(*place, BLOCK_ID[block])
         fire._eat(state(engine), place, 250 if side in ("up", "down") else 300, 0)
         eaten += kind_of(world.block_at(*place)) != BLOCK_ID[block]
-    assert eaten / trials == pytest.approx(share, abs=4 * np.sqrt(share / trials))
+    assert eaten / TRIALS == pytest.approx(share, abs=4 * np.sqrt(share / TRIALS))
 
 
 @pytest.mark.parametrize(("difficulty", "add"), [("peaceful", 0), ("hard", 21)])
@@ -166,15 +167,15 @@ def test_it_spreads_with_minecrafts_odds(engine, difficulty, add):
     state(engine).difficulty = difficulty
     there = (AT[0] + 1, AT[1], AT[2] + 1)
     world.set_block(*beside(there, "down"), WOOL)
-    age, spread, trials = 5, 0, 4000
-    for _ in range(trials):
+    age, spread = 5, 0
+    for _ in range(TRIALS):
         state(engine).block_ticks.clear()
         world.fill((-2, 4), (FLOOR, FLOOR + 6), (1, 7), 0)
         fire._spread(state(engine), AT, age)
         spread += name_at(engine, there) == "fire"
     odds = (30 + 40 + add) // (age + 30)
     wanted = (odds + 1) / 100
-    assert spread / trials == pytest.approx(wanted, abs=4 * np.sqrt(wanted / trials))
+    assert spread / TRIALS == pytest.approx(wanted, abs=4 * np.sqrt(wanted / TRIALS))
 
 
 def test_a_hut_burns_down_and_the_fire_ends(engine):

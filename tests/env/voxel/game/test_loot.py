@@ -92,7 +92,7 @@ def test_every_block_drops_what_its_table_says(stage):
     [("redstone_ore", 4, 5), ("lapis_ore", 4, 9), ("melon", 3, 7), ("glowstone", 2, 4)],
 )
 def test_quantities_are_equally_likely(stage, block, low, high):
-    found, tries = [], 1000
+    found, tries = [], 10_000
     for _ in range(tries):
         drop_loot(state(stage), BLOCK_ID[block], None, CELL)
         found += dropped(stage).values()
@@ -103,7 +103,7 @@ def test_quantities_are_equally_likely(stage, block, low, high):
 
 
 def test_trials_add_up(stage):
-    totals, tries = [], 2000
+    totals, tries = [], 10_000
     for _ in range(tries):
         drop_loot(state(stage), BLOCK_ID["attached_melon_stem"], None, CELL)
         totals.append(sum(dropped(stage).values()))

@@ -70,7 +70,7 @@ def test_it_leaves_the_hand_with_minecrafts_speed_and_spread(engine, item, pitch
     player.yaw, player.pitch = 130.0, pitch
     hold(engine, item, 1)
     found = []
-    for _ in range(2000):
+    for _ in range(10_000):
         state(engine).thrown.clear()
         projectiles.throw(state(engine))
         found.append(in_flight(engine)[0]["velocity"].copy())
@@ -78,8 +78,8 @@ def test_it_leaves_the_hand_with_minecrafts_speed_and_spread(engine, item, pitch
     direction[1] = -np.sin(np.radians(pitch - lift))
     wanted = speed * direction / np.linalg.norm(direction)
     spread = 0.0075 * speed
-    assert np.mean(found, axis=0) == pytest.approx(wanted, abs=4 * spread / np.sqrt(2000))
-    assert np.std(found, axis=0) == pytest.approx(spread, rel=0.1)
+    assert np.mean(found, axis=0) == pytest.approx(wanted, abs=4 * spread / np.sqrt(10_000))
+    assert np.std(found, axis=0) == pytest.approx(spread, rel=0.03)
     x, y, z = player.position
     at = in_flight(engine)[0]["position"]
     assert at == pytest.approx((x, y + player.eye_height - 0.1, z))

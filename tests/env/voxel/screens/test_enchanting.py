@@ -100,14 +100,14 @@ def test_weights_decide_how_often_each_is_given_first():
     """At level 3 a diamond pickaxe can have efficiency (weight 10) and, from a power of 5 on,
     unbreaking (5); silk touch and fortune need 15."""
     first = Counter()
-    for seed in range(8000):
+    for seed in range(10_000):
         first[next(iter(enchant(seed, 0, PICKAXE, 3)))] += 1
     wanted = sum(
         share * (1.0 if power < 5 else 10 / 15) for power, share in power_from(3, 10 // 4).items()
     )
     assert set(first) == {"efficiency", "unbreaking"}
     share = first["efficiency"] / first.total()
-    assert share == pytest.approx(wanted, abs=4 * np.sqrt(wanted * (1 - wanted) / 8000))
+    assert share == pytest.approx(wanted, abs=4 * np.sqrt(wanted * (1 - wanted) / 10_000))
 
 
 def test_the_clue_is_true_and_enchanted_or_foreign_things_get_no_offer():
