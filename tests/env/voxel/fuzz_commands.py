@@ -6,8 +6,11 @@ from collections.abc import Callable
 from random import Random
 
 from rllib_minestudio.env.voxel.commands import COMMANDS
-from rllib_minestudio.env.voxel.commands.command_functions import _NAMED_SLOTS, _RULES
+from rllib_minestudio.env.voxel.commands.entity_commands import _NAMED_SLOTS
+from rllib_minestudio.env.voxel.commands.world_commands import _RULES
+from rllib_minestudio.env.voxel.data import DIFFICULTIES
 from rllib_minestudio.env.voxel.entities.records import MOB_KIND_ID
+from rllib_minestudio.env.voxel.items.item_data import ENCHANTMENTS
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
 from rllib_minestudio.env.voxel.player.player import EFFECTS
 from rllib_minestudio.env.voxel.world.block_states import FAMILY_OF
@@ -134,7 +137,8 @@ def _effect(random: Random) -> str:
     if random.random() < 0.3:
         return f"effect clear {_target(random)}"
     level, seconds = random.choice((0, 1, 4, 255)), random.choice((0, 1, 5, 1_000_000))
-    return f"effect give {_target(random)} {random.choice(EFFECTS)} {seconds} {level}"
+    hidden = random.choice(("", " true", " false"))
+    return f"effect give {_target(random)} {random.choice(EFFECTS)} {seconds} {level}{hidden}"
 
 
 _GENERATORS: dict[str, Callable[[Random], str]] = {
@@ -146,6 +150,9 @@ _GENERATORS: dict[str, Callable[[Random], str]] = {
         f" {random.choice(('^ ^ ^2', '~1 ~ ~1', '~ ~ ~-1', '~-2 ~ ~', _place(random)))}"
     ),
     "effect": _effect,
+    "enchant": lambda random: (
+        f"enchant {_target(random)} {random.choice(list(ENCHANTMENTS))} {random.randint(0, 6)}"
+    ),
     "kill": lambda random: f"kill {random.choice(('', *_ENTITIES))}",
     "tp": _teleport,
     "teleport": _teleport,
@@ -160,7 +167,7 @@ _GENERATORS: dict[str, Callable[[Random], str]] = {
     "gamerule": lambda random: (
         f"gamerule {random.choice(_RULES)} {random.choice(('true', 'false'))}"
     ),
-    "difficulty": lambda random: "difficulty hard",
+    "difficulty": lambda random: f"difficulty {random.choice(DIFFICULTIES)}",
 }
 """How a command's arguments are made up; every command but `execute`, which wraps others."""
 

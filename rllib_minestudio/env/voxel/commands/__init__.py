@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rllib_minestudio.env.voxel.commands import command_functions
+from rllib_minestudio.env.voxel.commands import entity_commands, world_commands
 from rllib_minestudio.env.voxel.commands.parsing import (
     Command,
     CommandError,
@@ -59,22 +59,23 @@ def _execute(source: Source, arguments: list[str]) -> CommandResult:
 
 
 COMMANDS: dict[str, Command] = {
-    "give": command_functions.give,
-    "clear": command_functions.clear,
-    "replaceitem": command_functions.replaceitem,
-    "summon": command_functions.summon,
-    "effect": command_functions.effect,
-    "kill": command_functions.kill,
-    "tp": command_functions.tp,
-    "teleport": command_functions.tp,
-    "teleportbiome": command_functions.teleportbiome,
-    "locatebiome": command_functions.locatebiome,
-    "setblock": command_functions.setblock,
-    "fill": command_functions.fill,
-    "time": command_functions.time,
-    "weather": command_functions.weather,
-    "gamerule": command_functions.gamerule,
-    "difficulty": command_functions.difficulty,
+    "give": entity_commands.give,
+    "clear": entity_commands.clear,
+    "replaceitem": entity_commands.replaceitem,
+    "summon": entity_commands.summon,
+    "effect": entity_commands.effect,
+    "enchant": entity_commands.enchant,
+    "kill": entity_commands.kill,
+    "tp": entity_commands.tp,
+    "teleport": entity_commands.tp,
+    "teleportbiome": entity_commands.teleportbiome,
+    "locatebiome": entity_commands.locatebiome,
+    "setblock": world_commands.setblock,
+    "fill": world_commands.fill,
+    "time": world_commands.time,
+    "weather": world_commands.weather,
+    "gamerule": world_commands.gamerule,
+    "difficulty": world_commands.difficulty,
     "execute": _execute,
 }
 """Commands by name."""

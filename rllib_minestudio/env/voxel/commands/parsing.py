@@ -401,3 +401,13 @@ def select_player(word: str, source: Source) -> SelectedEntity:
         if target.is_player:
             return target
     raise CommandError(NO_PLAYER)
+
+
+def ignored_data(word: str) -> str:
+    """Return that NBT data after a name is ignored; empty if there is none."""
+    return "NBT data is ignored" if "{" in word else ""
+
+
+def reasons(*reasons: str) -> str:
+    """Return in one clause why a command does less than in Minecraft; empty reasons drop out."""
+    return ", and ".join(filter(None, reasons))

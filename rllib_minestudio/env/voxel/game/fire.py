@@ -103,6 +103,9 @@ def burn(state: GameState, places: Iterator[Place]) -> None:
 
 def _burn(state: GameState, place: Place) -> None:
     world = state.world
+    if state.rules["doFireTick"] == "false":
+        begin(state, place)
+        return
     block = world.block_at(*place)
     age = int(properties_of(block)["age"])
     below = world.block_at(*beside(place, "down"))

@@ -43,7 +43,11 @@ from rllib_minestudio.env.voxel.world.blocks import BLOCKS
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT
 from rllib_minestudio.env.voxel.world.world import World
 
-GAME_RULES: dict[str, str] = {"doDaylightCycle": "true", "keepInventory": "false"}
+GAME_RULES: dict[str, str] = {
+    "doDaylightCycle": "true",
+    "doFireTick": "true",
+    "keepInventory": "false",
+}
 """Game rules that this engine obeys, with their values in a new world."""
 
 MOST_LIFTS = HEIGHT + 2

@@ -145,7 +145,7 @@ def enchant(seed: int, slot: int, item: int, level: int) -> dict[str, int]:
         given[name] = possible.pop(name)
         if random.randrange(50) > power:
             break
-        possible = {other: best for other, best in possible.items() if not _excludes(name, other)}
+        possible = {other: best for other, best in possible.items() if not excludes(name, other)}
         power //= 2
     return given
 
@@ -174,7 +174,8 @@ def _drawn(random: Random, among: Sequence[Enchantment]) -> str:
     return enchantment.name
 
 
-def _excludes(one: str, other: str) -> bool:
+def excludes(one: str, other: str) -> bool:
+    """Return whether an item that has one of two enchantments cannot have the other."""
     return any({one, other} <= names for names in _EXCLUSIVE)
 
 

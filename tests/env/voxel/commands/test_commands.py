@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from rllib_minestudio.env.voxel.commands import command_functions
+from rllib_minestudio.env.voxel.commands import world_commands
 from rllib_minestudio.env.voxel.engine import VoxelEngine
 from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
 from rllib_minestudio.env.voxel.world.climate import BIOMES
@@ -315,7 +315,7 @@ def test_what_one_command_does_is_bounded(engine, command):
 
 def test_what_a_world_remembers_is_bounded(engine, monkeypatch):
     """A fill that goes on for ever, elsewhere each time, would take up all memory."""
-    monkeypatch.setattr(command_functions, "_MOST_EDITS", state(engine).world.num_edits + 20)
+    monkeypatch.setattr(world_commands, "_MOST_EDITS", state(engine).world.num_edits + 20)
     assert engine.execute("/fill ~ 90 ~ ~9 91 ~ stone").ok
     assert "a world remembers" in engine.execute("/fill ~ 95 ~ ~9 96 ~ stone").message
     assert "a world remembers" in engine.execute("/setblock ~ 95 ~ stone").message

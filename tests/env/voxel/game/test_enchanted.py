@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.env.voxel.entities.records import MOB_KIND_ID
-from rllib_minestudio.env.voxel.items.item_data import wear_of
+from rllib_minestudio.env.voxel.items.item_data import enchantments_of, wear_of
 from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
 from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
 from tests.env.voxel.arena import FLOOR, arena, cleared, state, ticks
@@ -212,3 +212,31 @@ def test_a_bottle_of_water_does_nothing(engine):
     engine.execute("/give @p potion")
     ticks(engine, 33, use=1)
     assert not engine.player.effects and engine.player.held_item == ITEM_ID["glass_bottle"]
+
+
+def test_the_command_enchants_what_is_held_within_the_games_rules(engine):
+    def enchant(words):
+        return engine.execute(f"/enchant @p {words}")
+
+    engine.player.inventory.clear()
+    assert enchant("sharpness 2").message == "Player is not holding any item"
+    give(engine, "diamond_sword", Damage=7)
+    assert enchant("sharpness 5") == (
+        True,
+        "Applied enchantment Sharpness of level 5 to Player's item",
+        "",
+    )
+    assert enchant("mending").lacking == "mending has no effect here"
+    stack = engine.player.inventory[0]
+    assert enchantments_of(stack.item, stack.data) == {"sharpness": 5, "mending": 1}
+    assert wear_of(stack.data) == 7
+    for words in (
+        "smite",
+        "sharpness 3",
+        "efficiency",
+        "fire_aspect 3",
+        "fire_aspect -1",
+        "swiftness",
+    ):
+        assert not enchant(words).ok, words
+    assert engine.player.inventory[0] == stack

@@ -126,6 +126,18 @@ def test_on_bare_stone_it_goes_out_and_on_netherrack_never(engine):
         ticks(engine, 45)
 
 
+def test_the_rule_doFireTick_keeps_it_as_it_is(engine):
+    assert engine.execute("/gamerule doFireTick false").lacking == ""
+    state(engine).world.set_block(*beside(AT, "east"), PLANKS)
+    fire.set_fire(state(engine), AT, 0)
+    ticks(engine, 600)
+    assert (name_at(engine, AT), age_at(engine)) == ("fire", 0)
+    assert name_at(engine, beside(AT, "east")) == "oak_planks"
+    engine.execute("/gamerule doFireTick true")
+    ticks(engine, 1200)
+    assert name_at(engine, AT) == "air"
+
+
 def test_rain_puts_it_out_the_sooner_the_older_it_is(engine):
     world = state(engine).world
     state(engine).raining = True
