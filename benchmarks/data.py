@@ -23,9 +23,9 @@ from rich.console import Console
 from rich.table import Table
 
 from rllib_minestudio.demonstrations import WindowOptions, find_episodes, open_episode, windows
-from rllib_minestudio.demonstrations.minestudio_windows import MineStudioWindows
 from rllib_minestudio.demonstrations.recording import EPISODES_FOLDER, RecordingOrder
 from rllib_minestudio.demonstrations.recording import record as record_episodes
+from rllib_minestudio.demonstrations.windows import MineStudioWindows
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.foundation.recording_options import CONTRACTOR
 

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from rllib_minestudio.env import MineStudioEnv
-from rllib_minestudio.env.backends.minecraft.compat import import_minestudio
+from rllib_minestudio.env.backends.minecraft.prerequisites import import_minestudio
 from rllib_minestudio.env.voxel.server import launcher
 
 ALLOWED = 1.05

@@ -19,7 +19,7 @@ import numpy as np
 from rllib_minestudio.env.voxel.engine import VoxelEngine
 from rllib_minestudio.env.voxel.render import plants
 from rllib_minestudio.env.voxel.render.plants import FARTHEST, Plants
-from rllib_minestudio.env.voxel.world import cell_bits, climate, tunnels, veins, worldgen
+from rllib_minestudio.env.voxel.world import caves, cell_bits, climate, tunnels, worldgen
 from rllib_minestudio.env.voxel.world.box_field import CHUNK
 from rllib_minestudio.env.voxel.world.climate import BIOMES
 from rllib_minestudio.env.voxel.world.land import Land
@@ -58,7 +58,7 @@ def chunk_times(biome: str) -> tuple[float, float]:
     """Median microseconds to make a chunk without plants, and with them."""
     land, place = Land(), np.zeros(2, np.int64)
     window = land.blocks, land.top, land.tints, land.hollow
-    arrays = *window, tunnels.new_burrows(), veins.find_shapes()
+    arrays = *window, tunnels.new_burrows(), caves.find_shapes()
     climate.find_biome(BIOMES.index(biome), 0, 0, SEED, place)
     chunk_x, chunk_z = (place // CHUNK).tolist()
     times: tuple[list[float], list[float]] = [], []

@@ -3,7 +3,7 @@
     python benchmarks/prior.py [--sizes nano 1x 2x] [--envs N] [--steps T] [--repeats R]
 
 An env runner passes every fragment through the frozen prior once, T frames at a time
-(`algorithms/prior_latents.py`). The alternative that was weighed is to run the prior step by step
+(`algorithms/prior.py`). The alternative that was weighed is to run the prior step by step
 beside the policy, and to store its memory with the fragment instead of its latents. Both are timed
 here against acting alone, alternating; bytes are per fragment of 256 steps.
 """
@@ -20,7 +20,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from rllib_minestudio.algorithms.prior_latents import PriorLatents
+from rllib_minestudio.algorithms.prior import PriorLatents
 from rllib_minestudio.models.acting import RolloutSession
 from rllib_minestudio.models.vpt import VPTConfig
 from rllib_minestudio.models.vpt_rl_module import VPTRLModule, spaces_of

@@ -17,7 +17,7 @@ from rllib_minestudio.models.distributions import JointCategorical
 from rllib_minestudio.models.kernels.engine_choice import TORCH
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt.acting import InferenceSession
-from rllib_minestudio.models.vpt.impala import DownStack
+from rllib_minestudio.models.vpt.layers import DownStack
 from rllib_minestudio.models.vpt.network import FactoredHead
 
 SEQUENCES, CHUNK = 32, 64

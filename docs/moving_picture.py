@@ -19,7 +19,7 @@ import numpy as np
 from PIL import Image
 from rich.console import Console
 
-from rllib_minestudio.experiments.play_task import PlayRequest, play_task
+from rllib_minestudio.experiments.evaluate_checkpoint import PlayRequest, play_task
 from rllib_minestudio.recordings import find_recordings
 
 EXAMPLES = Path(__file__).parents[1] / "tuned_examples"

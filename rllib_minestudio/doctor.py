@@ -29,8 +29,8 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from rllib_minestudio.checkpoints.record import DISTRIBUTION
 from rllib_minestudio.foundation.processes import die_with
-from rllib_minestudio.foundation.provenance import DISTRIBUTION
 
 TRAINING, MINECRAFT, SERVICES = "training", "real Minecraft", "services"
 """Groups of checks: needed by every run, needed by `engine: minecraft`, and optional."""
@@ -204,13 +204,13 @@ def embedded_engine() -> Health:
 
 def minestudio() -> Health:
     """Check the `minestudio` package by importing its simulator."""
-    from rllib_minestudio.env.backends.minecraft import compat, prerequisites
+    from rllib_minestudio.env.backends.minecraft import prerequisites
 
     finding = prerequisites.package()
     if not finding.ok:
         return Health(*finding[1:])
     with tempfile.TemporaryDirectory() as folder:
-        compat.import_minestudio(Path(folder))  # its import opens a database there
+        prerequisites.import_minestudio(Path(folder))  # its import opens a database there
     return Health(True, importlib.metadata.version("minestudio"))
 
 
@@ -219,7 +219,7 @@ def _finding(name: str) -> Callable[[], Health]:
 
     def look() -> Health:
         from rllib_minestudio.env.backends.minecraft import prerequisites
-        from rllib_minestudio.env.backends.minecraft.launch_options import MinecraftOptions
+        from rllib_minestudio.env.backends.minecraft.process import MinecraftOptions
 
         return Health(*getattr(prerequisites, name)(MinecraftOptions())[1:])
 

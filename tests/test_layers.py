@@ -71,7 +71,7 @@ FORBIDDEN = {
     "algorithms/env_pool": ["ray", "torch", f"{OURS}.models"],
     "algorithms/hooks.py": ["ray", "torch", OURS],
     "algorithms/learner/gae.py": ["ray", "torch", f"{OURS}.models"],
-    "algorithms/learner/loss_terms.py": ["ray", f"{OURS}.models"],
+    "algorithms/learner/objective.py": ["ray", f"{OURS}.models"],
     "algorithms/training_loop/replay_buffer.py": ["ray", "torch", f"{OURS}.models"],
     "evaluation": from_layer("experiments"),
     "experiments": from_layer("benchmark"),

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from gpu_stages.rows import Row, Setting
-from rllib_minestudio.models.float_precision import DTYPES, set_arithmetic
+from rllib_minestudio.models.acting import DTYPES, set_arithmetic
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt.acting import InferenceSession
 from rllib_minestudio.models.vpt.network import log_prob

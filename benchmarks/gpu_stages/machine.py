@@ -13,7 +13,7 @@ import torch
 
 from gpu_stages.processes import BENCHMARKS, NO_DEVICE
 from gpu_stages.rows import Row, Setting
-from rllib_minestudio.foundation.provenance import code_identity, versions
+from rllib_minestudio.checkpoints.record import code_identity, versions
 
 OTHERS = ("numba", "minestudio")
 

@@ -30,7 +30,7 @@ from vpt_calls import (
 )
 
 from gpu_stages.rows import Row, Setting
-from rllib_minestudio.models.float_precision import FLOAT32, TF32, set_arithmetic
+from rllib_minestudio.models.acting import FLOAT32, TF32, set_arithmetic
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt.acting import InferenceSession
 

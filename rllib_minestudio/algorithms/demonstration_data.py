@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ray.data._internal.execution.execution_callback import ExecutionCallback
 from ray.rllib.offline.offline_data import OfflineData
 
-from rllib_minestudio.algorithms import demonstration_windows
+from rllib_minestudio.algorithms import policy_config
 from rllib_minestudio.algorithms.options import CloningOptions
 from rllib_minestudio.algorithms.policy_config import recorded_parts_problems
 from rllib_minestudio.demonstrations import (
@@ -264,7 +264,7 @@ def window_options(config: CloningOptions) -> WindowOptions:
     burn_in = policy.memory_length if config.burn_in is None else config.burn_in
     if config.carry_memory:
         burn_in = 0
-    return demonstration_windows.window_options(
+    return policy_config.window_options(
         policy.observation_parts, config.window_length, burn_in, config.max_null_run
     )
 

@@ -45,14 +45,14 @@ from rllib_minestudio.algorithms.fragment import (
 )
 from rllib_minestudio.algorithms.fragment_collector import FragmentCollector
 from rllib_minestudio.algorithms.options import AUTO, INLINE, PROCESS, PPOOptions
-from rllib_minestudio.algorithms.prior_latents import (
+from rllib_minestudio.algorithms.prior import (
     PriorLatents,
     PriorWeights,
     build_prior_latents,
 )
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.foundation.episode_seeds import EpisodeCounts, derived_seed
-from rllib_minestudio.models.float_precision import set_arithmetic
+from rllib_minestudio.models.acting import set_arithmetic
 
 
 class MineStudioEnvRunner(SingleAgentEnvRunner):

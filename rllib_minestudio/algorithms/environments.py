@@ -22,7 +22,7 @@ from rllib_minestudio.algorithms.env_pool.base import EnvConfig
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.adapter import GymnasiumMaker, SpaceAdapter, make_adapted, require_single
 from rllib_minestudio.env.env_options import VOXEL
-from rllib_minestudio.env.voxel.looks import Looks, described, looks_of
+from rllib_minestudio.env.voxel.observed_boxes import Looks, described, looks_of
 from rllib_minestudio.errors import InvalidOptionsError, describe, did_you_mean
 from rllib_minestudio.foundation.options import broken_rule, shown
 from rllib_minestudio.models.policy_registry import AUTO, CONV_GRU, VPT, find_policy

@@ -31,7 +31,7 @@ from rllib_minestudio.algorithms.fragment import (
     Observed,
     StageTimes,
 )
-from rllib_minestudio.algorithms.prior_latents import PriorLatents
+from rllib_minestudio.algorithms.prior import PriorLatents
 from rllib_minestudio.foundation.episode_seeds import EpisodeCounts
 from rllib_minestudio.foundation.observations import ObservationPart, nested
 from rllib_minestudio.models.acting import RolloutSession

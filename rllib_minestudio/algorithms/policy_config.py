@@ -16,7 +16,6 @@ from ray.rllib.models import MODEL_DEFAULTS
 
 from rllib_minestudio import checkpoints
 from rllib_minestudio.algorithms import hooks
-from rllib_minestudio.algorithms.demonstration_windows import unreadable_parts
 from rllib_minestudio.algorithms.environments import (
     default_policy,
     is_minestudio,
@@ -36,13 +35,14 @@ from rllib_minestudio.algorithms.rllib_settings import (
 )
 from rllib_minestudio.checkpoints import Checkpoint
 from rllib_minestudio.checkpoints.lookup import pinned
+from rllib_minestudio.demonstrations import WindowOptions, open_episode
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.errors import (
     CheckpointMismatchError,
     InvalidOptionsError,
     MineStudioError,
 )
-from rllib_minestudio.foundation.observations import keys_of, parts_of
+from rllib_minestudio.foundation.observations import IMAGE, ObservationPart, keys_of, parts_of
 from rllib_minestudio.foundation.options import (
     EVER,
     MANY,
@@ -61,6 +61,63 @@ from rllib_minestudio.recordings.layout import TOKEN_COLUMNS
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+# ------ how demonstrations are cut into windows for a policy: the parts it reads, at its image size
+
+
+def window_options(
+    parts: Mapping[str, ObservationPart], length: int, burn_in: int, max_null_run: int | None = None
+) -> WindowOptions:
+    """Return how recorded episodes are cut into windows for a policy.
+
+    Args:
+        parts: The observation parts it reads (`RecurrentRLModule.observation_parts`).
+        length: Steps to imitate.
+        burn_in: Frames before them.
+        max_null_run: How many consecutive null actions are kept; None: all.
+    """
+    size = None
+    if IMAGE in parts:
+        height, width, _ = parts[IMAGE].shape
+        size = (width, height)
+    names = tuple(name for name in parts if name != IMAGE)
+    return WindowOptions(length, burn_in, size, names, max_null_run)
+
+
+def unreadable_parts(
+    parts: Mapping[str, ObservationPart], recordings: Iterable[str | Path]
+) -> list[str]:
+    """Check that recordings have the observation parts that a policy reads.
+
+    Args:
+        parts: The observation parts it reads.
+        recordings: Paths of recorded episodes.
+
+    Returns:
+        One sentence about the first mismatch; empty if there is none.
+
+    Raises:
+        RecordingError: If one of the paths is not a recording.
+    """
+    wanted = {name: part for name, part in parts.items() if name != IMAGE}
+    for path in recordings if wanted else ():
+        recorded = open_episode(path).meta.get("observations") or {}
+        for name, part in wanted.items():
+            told = recorded.get(name)
+            promised = f"{part.dtype} {part.shape}"
+            has = told and f"{told['dtype']} {tuple(told['shape'])}"
+            if has != promised:
+                return [
+                    f"the policy reads {name!r}, {promised}, but the recording "
+                    f"{str(path)!r} has {'it as ' + has if has else 'none'}: record it in the "
+                    "environment that the policy plays in, or leave out the callback that adds "
+                    f"{name!r}."
+                ]
+    return []
+
+
+# ---------------- what the configs of all algorithms that train a policy with memory have in common
 
 
 class PolicyAlgorithmConfig(AlgorithmConfig):

@@ -38,20 +38,22 @@ from rllib_minestudio.checkpoints.checkpoint import (
 )
 from rllib_minestudio.checkpoints.lookup import POLICY_AVERAGE
 from rllib_minestudio.checkpoints.record import (
+    NUMERICS,
     RECORD_FILE,
     CheckpointRecord,
     check_digests,
+    code_identity,
     digest_of,
     read_record,
     save_record,
+    versions,
     with_own_digest,
 )
 from rllib_minestudio.checkpoints.trust import SEAL_FILE, seal
 from rllib_minestudio.foundation.files import save_whole, whole_file, write_whole
-from rllib_minestudio.foundation.provenance import NUMERICS, code_identity, versions
 from rllib_minestudio.foundation.values import recordable
+from rllib_minestudio.models.policy import copy_policy
 from rllib_minestudio.models.policy_registry import name_of_policy
-from rllib_minestudio.models.policy_weights import copy_policy
 from rllib_minestudio.models.vpt.weights import copy_plain
 from rllib_minestudio.models.vpt_rl_module import VPTRLModule
 

@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rllib_minestudio.benchmark.structures import find_structures, known_structures, matching_blocks
-from rllib_minestudio.benchmark.task import ANY_TIME, AT_END, BenchmarkTask
+from rllib_minestudio.benchmark.task import (
+    ANY_TIME,
+    AT_END,
+    BenchmarkTask,
+    find_structures,
+    known_structures,
+    matching_blocks,
+)
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim, StepResult
 from rllib_minestudio.env.callbacks.tasks import TASK_TEXT
 from rllib_minestudio.errors import EngineError, InvalidOptionsError
@@ -32,7 +38,7 @@ from rllib_minestudio.evaluation.filters.conditions import (
     Box,
     matches,
 )
-from rllib_minestudio.foundation.episode_info import SUCCESS, TASK
+from rllib_minestudio.foundation.buttons import SUCCESS, TASK
 from rllib_minestudio.foundation.options import Problems
 
 if TYPE_CHECKING:

@@ -23,14 +23,18 @@ from rllib_minestudio.env.callbacks import (
     TaskCallback,
     TaskFileCallback,
 )
+from rllib_minestudio.env.callbacks.base import declares
 from rllib_minestudio.env.callbacks.builder import declaring_callbacks
-from rllib_minestudio.env.callbacks.compose import declares
 from rllib_minestudio.env.callbacks.tasks import TASK_TEXT
 from rllib_minestudio.env.env_options import VOXEL
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError, did_you_mean
-from rllib_minestudio.evaluation.agent_runner import TIMEOUT_S, AgentGroup, AgentOrder
+from rllib_minestudio.evaluation.agent_runner import (
+    TIMEOUT_S,
+    AgentGroup,
+    AgentOrder,
+    play_episodes,
+)
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
-from rllib_minestudio.evaluation.parallel import play_episodes
 from rllib_minestudio.evaluation.policy_loading import LoadedPolicy, evaluation_config
 from rllib_minestudio.evaluation.request import EpisodeSpec, Played, PlaySettings
 from rllib_minestudio.experiments.played_policy import (
@@ -38,7 +42,7 @@ from rllib_minestudio.experiments.played_policy import (
     overridden,
     refuse_model_changes,
 )
-from rllib_minestudio.foundation.agent_names import AGENTS, RANDOM
+from rllib_minestudio.foundation.buttons import AGENTS, RANDOM
 from rllib_minestudio.foundation.options import Problems
 from rllib_minestudio.foundation.values import plain
 from rllib_minestudio.models.policy_registry import find_policy

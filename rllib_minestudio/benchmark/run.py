@@ -38,6 +38,7 @@ from rllib_minestudio.benchmark.results import (
 )
 from rllib_minestudio.benchmark.results_file import KeptTaskDocument
 from rllib_minestudio.benchmark.task import BenchmarkTask, load_suite
+from rllib_minestudio.checkpoints.record import code_identity, versions
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.backends import voxel
 from rllib_minestudio.env.backends.minecraft import prerequisites
@@ -45,13 +46,14 @@ from rllib_minestudio.env.callbacks.rewards import TECH_TREE
 from rllib_minestudio.env.env_options import VOXEL, EnvOptions
 from rllib_minestudio.env.voxel import RULES
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError, describe
+from rllib_minestudio.evaluation.during_training import remove_recording
 from rllib_minestudio.evaluation.episode import OUTCOMES, EvaluatedEpisode
-from rllib_minestudio.evaluation.evaluate import remove_recording
 from rllib_minestudio.evaluation.evaluation_options import SUMMARY_FILE
 from rllib_minestudio.evaluation.request import PlaySettings, only_episodes
 from rllib_minestudio.evaluation.summary import Summary
 from rllib_minestudio.experiments import ray_session
 from rllib_minestudio.experiments.ray_session import compile_kernels
+from rllib_minestudio.foundation.buttons import POV
 from rllib_minestudio.foundation.console import (
     clock,
     counted,
@@ -61,9 +63,7 @@ from rllib_minestudio.foundation.console import (
     stderr,
 )
 from rllib_minestudio.foundation.documents import read_document
-from rllib_minestudio.foundation.episode_info import POV
 from rllib_minestudio.foundation.files import SmallFileError, sole_use, write_whole
-from rllib_minestudio.foundation.provenance import code_identity, versions
 from rllib_minestudio.foundation.recording_options import OBSERVATION
 from rllib_minestudio.recordings.layout import VIDEO_FILE
 

@@ -15,7 +15,9 @@ from rllib_minestudio.foundation.documents import (
     Count,
     Document,
     Few,
+    ListOf,
     MappingOf,
+    Measure,
     Measured,
     MeasuredMapping,
     Name,
@@ -57,7 +59,7 @@ class CodeDocument(Document):
 
 
 class LooksDocument(Document):
-    """The looks of the embedded engine's frames, as `env.voxel.looks` describes them."""
+    """The looks of the embedded engine's frames, as `env.voxel.observed_boxes` describes them."""
 
     revision: Few
     pictures: Name
@@ -121,3 +123,28 @@ class PlayingDocument(Document):
     prior_update_interval: Count = 0
     weights: Text | Annotated[list[Text], Field(min_length=2, max_length=2)] | None = None
     looks: LooksDocument | None = None
+
+
+# ------------ what the files of a run's folder may hold, from which a run is resumed and summarised
+
+
+class RunDocument(Document):
+    """`experiment.yaml`: the fields of `RunRecord`."""
+
+    file: MeasuredMapping
+    experiment: MeasuredMapping
+    versions: MappingOf[Text]
+    code: MappingOf[CodeDocument]
+    numerics: Few
+
+
+class ReturnsDocument(Document):
+    """`random_policy.json`, whose list is the field."""
+
+    returns: ListOf[Measure]
+
+
+class LineDocument(ResultDocument):
+    """A line of Tune's `result.json`."""
+
+    training_iteration: Count

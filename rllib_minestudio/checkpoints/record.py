@@ -12,8 +12,12 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import platform
+import subprocess
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +26,61 @@ import yaml
 from rllib_minestudio.errors import CheckpointError, CheckpointFormatError
 from rllib_minestudio.foundation.files import SmallFileError, read_text, write_whole
 from rllib_minestudio.foundation.options import is_integer, is_number, shown
-from rllib_minestudio.foundation.provenance import DISTRIBUTION, versions
+
+# ------------- which code ran: versions of packages, revision of the learner's numerics, git commit
+
+DISTRIBUTION = "rllib-minestudio"
+PACKAGES = (DISTRIBUTION, "ray", "torch", "numpy", "gymnasium")
+"""Packages whose versions affect a run's results."""
+
+NUMERICS = 1
+"""Revision of the learner's numerics. A change to what the same config learns increments it."""
+
+SECONDS_FOR_GIT = 10.0
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of `PACKAGES`."""
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+@cache
+def code_identity(folder: Path) -> dict[str, Any]:
+    """Return the git commit of a source folder.
+
+    Returns:
+        `{"commit": str, "modified": bool}`, or {} if git does not track the folder's files
+        (a package installed inside a repository is not that repository's code).
+    """
+    if not _git(folder, "ls-files", "."):
+        return {}
+    commit = _git(folder, "rev-parse", "HEAD")
+    if not commit:
+        return {}
+    return {"commit": commit, "modified": bool(_git(folder, "status", "--porcelain", "-uno"))}
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    """Return git's output; "" if git fails or is not installed."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=SECONDS_FOR_GIT,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip()
+
 
 # --------------------------------------------------------------------------- format of a checkpoint
 
@@ -75,7 +133,7 @@ class CheckpointRecord:
         versions: Package -> version.
         code: `provenance.code_identity()` of this package's checkout.
         numerics: Revision of the learner's numerics (`provenance.NUMERICS`).
-        looks: Looks of the embedded engine's frames (`env.voxel.looks`); None if it does not play
+        looks: Looks of the embedded engine's frames (`env.voxel.observed_boxes`); None if it does not play
             in the embedded engine.
         config: All options of the algorithm, as plain data.
         files: Path inside the folder -> size in bytes, without the record itself.

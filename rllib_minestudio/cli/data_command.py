@@ -217,8 +217,7 @@ def show(request: DataShowRequest) -> int:
     from rllib_minestudio.demonstrations.windows import action_tokens
     from rllib_minestudio.env.actions import ActionMapper
     from rllib_minestudio.recordings.episodes import find_episodes, open_episode
-    from rllib_minestudio.recordings.key_strip import with_key_strip
-    from rllib_minestudio.recordings.video import FRAMES_PER_SECOND, VideoWriter
+    from rllib_minestudio.recordings.video import FRAMES_PER_SECOND, VideoWriter, with_key_strip
 
     size = None if request.size is None else (request.size, request.size)
     names = {path: _name_of(path) for path in find_episodes(request.folder)}

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
+from rllib_minestudio.checkpoints.record import DISTRIBUTION
 from rllib_minestudio.cli.flags import add_flags
 from rllib_minestudio.doctor import CHECKS, MINECRAFT, TRAINING, Diagnosis, diagnose, is_needed
 from rllib_minestudio.foundation.console import stdout
 from rllib_minestudio.foundation.options import option
-from rllib_minestudio.foundation.provenance import DISTRIBUTION
 
 NOT_WELL = 1
 """Exit status if something that is needed does not work."""

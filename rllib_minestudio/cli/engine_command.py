@@ -86,7 +86,7 @@ def _download(directory: Path) -> None:
         EngineError: MineStudio's package is not installed, the embedded engine is in the folder, or
             the download fails.
     """
-    from rllib_minestudio.env.backends.minecraft import compat
+    from rllib_minestudio.env.backends.minecraft import prerequisites
     from rllib_minestudio.env.voxel.server import launcher
 
     if launcher.is_installed(directory):
@@ -94,7 +94,7 @@ def _download(directory: Path) -> None:
             f"The embedded engine is in {directory / 'engine'}. Choose another folder with --dir, "
             "or remove that one."
         )
-    compat.import_minestudio(directory)
+    prerequisites.import_minestudio(directory)
     from minestudio.simulator.entry import check_engine
 
     try:

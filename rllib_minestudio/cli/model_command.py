@@ -162,7 +162,7 @@ def _copy_other(
     Raises:
         InvalidOptionsError: `memory` is given, which only VPT supports.
     """
-    from rllib_minestudio.models.policy_weights import copy_policy
+    from rllib_minestudio.models.policy import copy_policy
 
     if checkpoint.other_policy is None:
         return None

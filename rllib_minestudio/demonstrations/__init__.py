@@ -4,8 +4,8 @@
 can arrange in parallel lanes.
 """
 
-from rllib_minestudio.demonstrations.minestudio_windows import MineStudioWindows
 from rllib_minestudio.demonstrations.windows import (
+    MineStudioWindows,
     Stretch,
     Window,
     WindowOptions,

@@ -38,7 +38,7 @@ from rllib_minestudio.env.recorder import (
     RecorderOptions,
 )
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError
-from rllib_minestudio.foundation.agent_names import AGENTS, HUNTER, TOOLMAKERS
+from rllib_minestudio.foundation.buttons import AGENTS, HUNTER, TOOLMAKERS
 from rllib_minestudio.foundation.documents import (
     Count,
     Document,

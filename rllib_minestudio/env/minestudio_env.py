@@ -16,13 +16,12 @@ from gymnasium.envs.registration import EnvSpec
 
 from rllib_minestudio.env.actions import ENV_KEYS
 from rllib_minestudio.env.backends.protocol import NO_SNAPSHOTS, Backend
-from rllib_minestudio.env.callbacks.base import Info, Obs
+from rllib_minestudio.env.callbacks.base import METHOD, Info, Obs, declared_spaces, declaring
 from rllib_minestudio.env.callbacks.builder import (
     build_callbacks,
     declaring_callbacks,
     is_built_in,
 )
-from rllib_minestudio.env.callbacks.compose import METHOD, declared_spaces, declaring
 from rllib_minestudio.env.env_options import MINECRAFT, EnvOptions
 from rllib_minestudio.env.simulator import MinecraftSim
 from rllib_minestudio.env.voxel.data import TICKS_PER_SECOND
@@ -33,11 +32,10 @@ from rllib_minestudio.errors import (
     SnapshotError,
     describe_with_place,
 )
-from rllib_minestudio.foundation.buttons import NUM_BUTTONS
-from rllib_minestudio.foundation.episode_info import ENGINE_ERROR, POV, RESET_ERROR
+from rllib_minestudio.foundation.buttons import ENGINE_ERROR, NUM_BUTTONS, POV, RESET_ERROR
 from rllib_minestudio.foundation.episode_seeds import EPISODE_SEED, RESET_OPTIONS
-from rllib_minestudio.foundation.failure_budget import FailureBudget
 from rllib_minestudio.foundation.observations import IMAGE, SEPARATOR, misfit, parts_of
+from rllib_minestudio.foundation.processes import FailureBudget
 
 SNAPSHOT = "snapshot"
 """Option of `reset`: a saved game in which the episode begins."""

@@ -14,7 +14,7 @@ from rllib_minestudio.env.backends.voxel import VoxelBackend
 from rllib_minestudio.env.callbacks.base import HOOKS, Info, Obs, StepResult, bound_hooks
 from rllib_minestudio.env.env_options import MINECRAFT, EnvOptions
 from rllib_minestudio.errors import EngineError
-from rllib_minestudio.foundation.episode_info import POV
+from rllib_minestudio.foundation.buttons import POV
 from rllib_minestudio.foundation.observations import IMAGE
 
 _MAX_WORLD_SEED = 2**31
@@ -209,10 +209,10 @@ def make_backend(options: EnvOptions) -> Backend:
     """
     if options.engine == MINECRAFT:
         # Imported late and in this order: the backend cannot be imported without the package.
-        from rllib_minestudio.env.backends.minecraft import compat, prerequisites
+        from rllib_minestudio.env.backends.minecraft import prerequisites
 
         prerequisites.require(options.minecraft)
-        compat.import_minestudio(options.minecraft.root)
+        prerequisites.import_minestudio(options.minecraft.root)
         from rllib_minestudio.env.backends.minecraft.backend import MinecraftBackend
 
         return MinecraftBackend(options)

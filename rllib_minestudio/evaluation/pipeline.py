@@ -34,13 +34,13 @@ from rllib_minestudio.evaluation.agent_runner import (
     TIMEOUT_S,
     AgentGroup,
     AgentOrder,
+    play_episodes,
     require_gpu,
 )
+from rllib_minestudio.evaluation.during_training import environment_identity, generated_identity
 from rllib_minestudio.evaluation.episode import LONGEST_EPISODE, STATUS, EvaluatedEpisode
-from rllib_minestudio.evaluation.evaluate import environment_identity, generated_identity
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
 from rllib_minestudio.evaluation.filters import EpisodeFilter
-from rllib_minestudio.evaluation.parallel import play_episodes
 from rllib_minestudio.evaluation.policy_loading import evaluation_config, load_policy, tell_of_looks
 from rllib_minestudio.evaluation.request import only_episodes
 from rllib_minestudio.evaluation.summary import Summary

@@ -27,7 +27,7 @@ from rllib_minestudio.checkpoints.checkpoint import MODULE_CLASS, MODULE_PATH, P
 from rllib_minestudio.checkpoints.trust import refuse_untrusted
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.adapter import SpaceAdapter
-from rllib_minestudio.env.foreign_options import requests_beyond_data
+from rllib_minestudio.env.env_options import requests_beyond_data
 from rllib_minestudio.errors import (
     CheckpointMismatchError,
     InvalidOptionsError,

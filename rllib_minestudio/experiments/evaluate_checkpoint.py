@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, replace
 from datetime import datetime
@@ -10,20 +11,33 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
+from rllib_minestudio import checkpoints
+from rllib_minestudio.checkpoints.lookup import BEST, LATEST
+from rllib_minestudio.errors import (
+    InvalidOptionsError,
+    MineStudioError,
+    RecordingError,
+    did_you_mean,
+)
+from rllib_minestudio.evaluation.episode import LARGEST_SEED
 from rllib_minestudio.evaluation.evaluation_options import (
     PAGE_FILE,
     SUMMARY_FILE,
     EvaluationOptions,
 )
-from rllib_minestudio.experiments.experiment_file import make_importable
+from rllib_minestudio.experiments.experiment_file import load_experiments, make_importable
 from rllib_minestudio.experiments.played_policy import (
+    TaskPolicy,
     is_experiment_file,
     load_policy_of,
     of_environment,
     overridden,
     refuse_model_changes,
+    task_of,
+    task_policy,
 )
+from rllib_minestudio.experiments.ray_session import quieten, set_environment
+from rllib_minestudio.foundation.buttons import AGENTS, HUNTER, POV
 from rllib_minestudio.foundation.console import (
     clock,
     counted,
@@ -35,15 +49,18 @@ from rllib_minestudio.foundation.console import (
     stdout,
 )
 from rllib_minestudio.foundation.files import require_room, sole_use
-from rllib_minestudio.foundation.options import Flag, like, option, option_group
+from rllib_minestudio.foundation.options import MANY, Flag, broken_rule, like, option, option_group
 from rllib_minestudio.foundation.recording_options import AUTO, RecordingForm
 
 if TYPE_CHECKING:
+    import gymnasium as gym
     from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
     from rllib_minestudio.algorithms import MineStudioPPOConfig
+    from rllib_minestudio.env.agents.user_agents import AgentMaker
     from rllib_minestudio.evaluation.agent_runner import AgentGroup
     from rllib_minestudio.evaluation.episode import EvaluatedEpisode
+    from rllib_minestudio.evaluation.inference import ActionChooser
     from rllib_minestudio.evaluation.summary import PairedComparison, Summary
 
 LARGEST_SUMMARY = 256 * 1024
@@ -133,8 +150,8 @@ def evaluate_checkpoint(request: EvaluationRequest) -> int:
     ray_session.quieten(request.verbose)
     from rllib_minestudio.algorithms.environments import is_embedded
     from rllib_minestudio.evaluation.aggregates import return_aggregates
-    from rllib_minestudio.evaluation.evaluate import environment_identity, recording_problems
-    from rllib_minestudio.evaluation.reference_policy import load_prior
+    from rllib_minestudio.evaluation.during_training import environment_identity, recording_problems
+    from rllib_minestudio.evaluation.env_runner import load_prior
     from rllib_minestudio.evaluation.report import comparison_table, summary_table
     from rllib_minestudio.evaluation.summary import Summary, compare, require_same_worlds
 
@@ -344,8 +361,8 @@ def _changes(source: str, request: EvaluationRequest) -> Sequence[str]:
 
 def _evaluate(player: _Policy | _Agent, options: EvaluationOptions, prior: Any) -> Summary:
     """Evaluate a player, showing progress."""
-    from rllib_minestudio.evaluation.evaluate import environment_identity
-    from rllib_minestudio.evaluation.evaluate import evaluate as evaluate_policy
+    from rllib_minestudio.evaluation.during_training import environment_identity
+    from rllib_minestudio.evaluation.during_training import evaluate as evaluate_policy
     from rllib_minestudio.evaluation.report import short_name
 
     group = player.start()
@@ -422,3 +439,223 @@ def _report(
         command = f"rllib evaluate CHECKPOINT --compare {quoted(folder)}"
         print_next({command: "another checkpoint in the same worlds"})
     return 1 if problems else 0
+
+
+# ----------- `rllib play`: a scripted agent, a policy or a foreign agent plays an experiment's task
+
+LEAST_ROOM = 1024**2
+"""Bytes that must be free before an episode is recorded."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlayRequest:
+    """A request to play: task, agent, number of episodes, and output folder."""
+
+    task: Path = option(
+        MISSING,
+        "An experiment file; of several experiments the first one counts.",
+        Flag("TASK", is_positional=True),
+    )
+    agent: str = option(HUNTER, "Who plays.", Flag("NAME|CHECKPOINT|FILE|MODULE:FUNCTION"))
+    deterministic: bool = like(EvaluationOptions, "deterministic")
+    episodes: int = like(
+        EvaluationOptions, "episodes", default=1, sentence="How many episodes are played."
+    )
+    max_steps: int = like(EvaluationOptions, "max_steps")
+    seed: int = like(
+        EvaluationOptions,
+        "seed",
+        sentence="Seed of the first episode, and of what the agent draws.",
+    )
+    out: str = option("plays", "Where recordings go, numbered on from those there.", Flag("DIR"))
+    trust: bool = like(EvaluationRequest, "trust")
+    quiet: bool = like(EvaluationRequest, "quiet")
+    overrides: tuple[str, ...] = like(
+        EvaluationRequest,
+        "overrides",
+        sentence="Change an option of the task's environment, or of the policy that plays it, by "
+        "its dotted path: `env_config.callbacks.5.JudgeReset.time_limit=300`, "
+        "`model.temperature=0.8` of a checkpoint, `model.weights=PATH` of FILE.",
+    )
+
+
+def play_task(request: PlayRequest) -> list[float]:
+    """Play a task with an agent, and record each episode with keys and rewards below the frames.
+
+    Returns:
+        The undiscounted return of each episode.
+
+    Raises:
+        MineStudioError: The file, an option, the checkpoint or the folder is invalid.
+    """
+    make_importable(Path.cwd())
+    set_environment()
+    quieten(verbose=False)
+
+    found = find_player(request)
+    # These import Ray, so its environment variables must be set first.
+    from gymnasium.wrappers import TimeLimit
+
+    from rllib_minestudio.algorithms.environments import suited_env_config
+    from rllib_minestudio.env.recorder import EpisodeRecorder, RecorderOptions
+    from rllib_minestudio.evaluation.inference import play_episodes, step_messages
+    from rllib_minestudio.experiments.environment import build_env
+
+    require_room(Path(request.out), LEAST_ROOM)
+    task = load_experiments(request.task, of_environment(request.overrides))[0]
+    env_id, env_config, _ = task_of(task)
+    if isinstance(found, TaskPolicy):
+        env_config = suited_env_config(env_id, env_config, found.env_defaults)
+    else:
+        refuse_model_changes(request.overrides, request.agent)
+    options = RecorderOptions(request.out, source=POV, overlay=True)
+    # Within the recorder, which thus learns that an episode was truncated.
+    env = EpisodeRecorder(
+        TimeLimit(build_env(env_id, env_config, seed=0), request.max_steps), options
+    )
+    with phase(f"playing {task.name}, at most {request.max_steps:,} steps an episode") as show:
+        returns = play_episodes(
+            env,
+            make_player(found, env, request),
+            request.episodes,
+            seed=request.seed,
+            on_step=step_messages(show, request.episodes),
+            max_steps=request.max_steps,
+        )
+    env.close()
+    if env.failures:
+        raise RecordingError(env.failures[0])
+    return returns
+
+
+def find_player(request: PlayRequest) -> str | TaskPolicy | AgentMaker:
+    """Find who is to play, before anything is built.
+
+    Returns:
+        The name of a scripted agent, an open policy, or the maker of a foreign agent.
+
+    Raises:
+        InvalidOptionsError: It is neither, or its options cannot be changed in this way.
+        CheckpointMismatchError: There is no such checkpoint.
+        CheckpointError: It is damaged.
+    """
+    from rllib_minestudio.env.agents.user_agents import AgentMaker, is_agent_path
+
+    agent, deterministic = request.agent, request.deterministic
+    if is_agent_path(agent):
+        return AgentMaker.named(agent)
+    if agent in AGENTS:
+        if deterministic:
+            rule = f"is for policies; the agent {agent!r} is scripted"
+            raise InvalidOptionsError(broken_rule("--deterministic", deterministic, rule))
+        return agent
+    is_word = re.fullmatch(r"[\w-]+", agent) and agent not in (BEST, LATEST)
+    if is_word and not Path(agent).exists():
+        rule = f"must be one of {', '.join(AGENTS)}, or a checkpoint"
+        raise InvalidOptionsError(broken_rule("--agent", agent, rule) + did_you_mean(agent, AGENTS))
+    if is_experiment_file(agent):
+        return task_policy(agent, request.overrides)
+    opened = checkpoints.open(agent, verified=True, trust=request.trust)
+    return task_policy(opened, request.overrides)
+
+
+class _OwnAgent:
+    """A foreign agent as an `ActionChooser`, with its own seed for each episode."""
+
+    def __init__(self, maker: AgentMaker, env: gym.Env, request: PlayRequest) -> None:
+        from rllib_minestudio.env.agents.user_agents import WatchedAgent
+        from rllib_minestudio.evaluation.agent_runner import load_checkpoint
+
+        greedy = request.deterministic
+        load = partial(load_checkpoint, deterministic=greedy, trust=request.trust)
+        self._agent = WatchedAgent(maker, deterministic=greedy, load=load)
+        self._env, self._seed = env, request.seed
+        self._episode = -1
+
+    def reset(self) -> None:
+        from rllib_minestudio.evaluation.request import agent_seed
+
+        self._episode += 1
+        self._agent.begin(self._env, agent_seed(self._seed, self._episode))
+
+    def act(self, observation: Any) -> Any:
+        return self._agent.act(observation)
+
+
+def make_player(
+    agent: str | TaskPolicy | AgentMaker, env: gym.Env, request: PlayRequest
+) -> ActionChooser:
+    """Build what `find_player` found, for an environment."""
+    seed, deterministic = request.seed, request.deterministic
+    if not isinstance(agent, str | TaskPolicy):
+        return _OwnAgent(agent, env, request)
+    from rllib_minestudio.env.agents.scripted import make_agent
+    from rllib_minestudio.evaluation.inference import Policy, ScriptedPolicy
+
+    if isinstance(agent, TaskPolicy):
+        return Policy(agent.load(env), deterministic=deterministic, seed=seed)
+    return ScriptedPolicy(make_agent(agent, seed=seed), env)
+
+
+# -------------------------------------------------------------------- the options of `rllib record`
+# Separate from `recording_order.py`, which carries the request out and imports Ray and torch.
+
+NOVICE_STEPS = 300
+"""Default of the most steps that a novice plays."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordingRequest:
+    """A request for demonstrations: agent, task, number of episodes, and output folder."""
+
+    task: Path = option(
+        MISSING, "An experiment file with one experiment.", Flag("TASK", is_positional=True)
+    )
+    agent: str = option(HUNTER, "Who plays.", Flag("NAME|MODULE:FUNCTION"))
+    prey: tuple[str, ...] = option(
+        (),
+        "What a hunter hunts where the task names no prey: cow, sheep, pig, chicken. Default: all.",
+        Flag("ANIMAL", takes_several=True),
+    )
+    make: str | None = option(
+        None,
+        "What a toolmaker makes where the task does not say, stone_pickaxe for example. Default: "
+        "iron_pickaxe.",
+        Flag("ITEM"),
+    )
+    episodes: int = option(MISSING, "Number of episodes.", least=1, most=MANY)
+    out: Path = option(MISSING, "Output folder.", Flag("DIR"))
+    overrides: tuple[str, ...] = like(
+        EvaluationRequest,
+        "overrides",
+        sentence="Change an option of the task's environment, or of the policy that is to learn "
+        "from the recordings and decides how frames are made, by its dotted path: "
+        "`env_config.callbacks.5.JudgeReset.time_limit=300`, `model.weights=PATH`.",
+    )
+    seed: int = like(PlayRequest, "seed", sentence="Seed of the first episode.", flag=Flag("SEED"))
+    workers: int | None = like(
+        EvaluationRequest,
+        "workers",
+        default=None,
+        sentence="Processes that play. Default: one per CPU.",
+        least=1,
+    )
+    format: str = like(RecordingForm, "format")
+    crf: int = like(RecordingForm, "crf", default=0)
+    snapshot_interval: int = like(RecordingForm, "snapshot_interval")
+    novice: str | None = option(
+        None,
+        "A policy that plays the beginning of every episode until the agent takes over, such as a "
+        "clone that is to learn to put its own mistakes right (DAgger); only the agent's steps are "
+        "imitated.",
+        Flag("POLICY"),
+    )
+    novice_steps: int | None = option(
+        None,
+        "Most steps that a novice plays, drawn for each episode. Default with --novice: "
+        f"{NOVICE_STEPS}.",
+        least=1,
+        most=LARGEST_SEED,
+    )
+    trust: bool = like(EvaluationRequest, "trust")
+    quiet: bool = like(EvaluationRequest, "quiet")

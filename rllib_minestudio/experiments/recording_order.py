@@ -30,11 +30,11 @@ from rllib_minestudio.env.recorder import NO_GAMES_TO_SAVE, RecorderOptions, why
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
 from rllib_minestudio.evaluation.inference import Policy
 from rllib_minestudio.evaluation.policy_loading import load_module, weights_digest
+from rllib_minestudio.experiments.evaluate_checkpoint import NOVICE_STEPS, RecordingRequest
 from rllib_minestudio.experiments.experiment_file import Experiment, load_experiments
 from rllib_minestudio.experiments.played_policy import of_environment, of_model, task_of
 from rllib_minestudio.experiments.ray_session import compile_kernels
-from rllib_minestudio.experiments.recording_request import NOVICE_STEPS, RecordingRequest
-from rllib_minestudio.foundation.agent_names import RANDOM, TOOLMAKERS
+from rllib_minestudio.foundation.buttons import RANDOM, TOOLMAKERS
 from rllib_minestudio.foundation.console import stderr
 from rllib_minestudio.foundation.options import broken_rule
 

@@ -11,11 +11,13 @@ import copy
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
 
+from rllib_minestudio.checkpoints.record import NUMERICS, code_identity, versions
 from rllib_minestudio.checkpoints.trust import is_sealed, refuse_untrusted, seal
 from rllib_minestudio.errors import CheckpointError, InvalidOptionsError, MineStudioError
 from rllib_minestudio.experiments.experiment_file import (
@@ -26,7 +28,6 @@ from rllib_minestudio.experiments.experiment_file import (
 )
 from rllib_minestudio.foundation.console import short, stdout
 from rllib_minestudio.foundation.files import SmallFileError, write_whole
-from rllib_minestudio.foundation.provenance import NUMERICS, code_identity, versions
 from rllib_minestudio.foundation.values import recordable
 
 FIXED = {
@@ -274,7 +275,7 @@ def read_run_record(folder: Path) -> RunRecord:
     Raises:
         CheckpointError: There is no record, or it is damaged.
     """
-    from rllib_minestudio.experiments.run_files import RunDocument
+    from rllib_minestudio.checkpoints.formats import RunDocument
     from rllib_minestudio.foundation.documents import given, read_document
 
     file = folder / RUN_RECORD_FILE
@@ -318,3 +319,29 @@ def _leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         return
     for key, child in children:
         yield from _leaves(child, f"{path}.{key}" if path else str(key))
+
+
+# ------------------------ names of trials and of their folders, which contain the searched settings
+
+LONGEST = 130
+"""Most characters of a name without its date, as in Tune."""
+
+
+def trial_name(trial: Any) -> str:
+    """Return a trial's name for tables and messages.
+
+    Tune's own names contain the environment class, which is a placeholder at that point
+    (`('__ref_ph', 'c2960e0c')`).
+    """
+    return f"{trial.trainable_name}_{trial.trial_id}"
+
+
+def trial_folder(trial: Any) -> str:
+    """Return the name of a trial's folder.
+
+    Tune would write settings with four decimals, and so every small learning rate as 0.0000.
+    """
+    settings = [f"{path}={short(value)}" for path, value in (trial.evaluated_params or {}).items()]
+    name = "_".join([trial_name(trial), *([",".join(settings)] if settings else [])])
+    # Tune replaces the other characters that folder names must not contain.
+    return f"{name.replace('/', '.')[:LONGEST]}_{datetime.now():%Y-%m-%d_%H-%M-%S}"

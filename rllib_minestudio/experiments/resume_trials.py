@@ -12,9 +12,8 @@ from ray.tune.experiment import Trial
 from rllib_minestudio.checkpoints.lookup import SavedCheckpoint, loadable_checkpoints
 from rllib_minestudio.checkpoints.trust import is_sealed, refuse_untrusted
 from rllib_minestudio.experiments.result_metrics import ENV_STEPS, StopAt, metric
-from rllib_minestudio.experiments.resume_options import config_change
+from rllib_minestudio.experiments.resume_options import config_change, trial_folder, trial_name
 from rllib_minestudio.experiments.sections import make_scheduler
-from rllib_minestudio.experiments.trial_names import trial_folder, trial_name
 from rllib_minestudio.experiments.tune_state import (
     ContinueTrials,
     catch_up,

@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from rllib_minestudio.checkpoints.record import versions
 from rllib_minestudio.errors import (
     CheckpointError,
     EngineError,
@@ -22,7 +23,6 @@ from rllib_minestudio.experiments.resume_options import code_identities
 from rllib_minestudio.foundation.console import counted, phase, stdout
 from rllib_minestudio.foundation.files import SmallFileError, read_json, write_probe, write_whole
 from rllib_minestudio.foundation.processes import machine_cpus
-from rllib_minestudio.foundation.provenance import versions
 
 RANDOM_POLICY_FILE = "random_policy.json"
 """File with the random policy's returns in the run's folder, which a resumed run reads."""
@@ -81,9 +81,9 @@ def _train(
     Raises:
         KeyboardInterrupt: The run was interrupted; its checkpoints are saved.
     """
-    from rllib_minestudio.experiments.interrupt import SaveOnInterrupt
     from rllib_minestudio.experiments.resume_trials import go_on
     from rllib_minestudio.experiments.summary import tell_where_it_stopped
+    from rllib_minestudio.experiments.trial_checkpoints import SaveOnInterrupt
     from rllib_minestudio.experiments.tune_state import back_up_state
 
     interrupt = SaveOnInterrupt()
@@ -115,7 +115,7 @@ def require_resources(plan: Any, nodes: Sequence[Mapping[str, float]], where: st
     Raises:
         InvalidOptionsError: A trial does not fit.
     """
-    from rllib_minestudio.experiments.resources import resource_problems
+    from rllib_minestudio.experiments.sections import resource_problems
 
     problems = resource_problems(plan.example, _bundles(plan), nodes, where)
     if problems:
@@ -128,7 +128,7 @@ def require_resources_here(plan: Any) -> None:
     Raises:
         InvalidOptionsError: The machine lacks GPUs or other resources that a trial requests.
     """
-    from rllib_minestudio.experiments.resources import machine_gpus
+    from rllib_minestudio.experiments.sections import machine_gpus
 
     asked, there = _cpus(plan), machine_cpus()
     node = {"CPU": max(asked, there), "GPU": machine_gpus(), "memory": math.inf}
@@ -179,8 +179,8 @@ def _tuner(plan: Any, folder: Path, callbacks: list[Any]) -> Any:
     from ray.tune.search import BasicVariantGenerator
 
     from rllib_minestudio.experiments.result_metrics import StopAt
+    from rllib_minestudio.experiments.resume_options import trial_folder, trial_name
     from rllib_minestudio.experiments.sections import make_scheduler
-    from rllib_minestudio.experiments.trial_names import trial_folder, trial_name
 
     return tune.Tuner(
         plan.algorithm,
@@ -222,7 +222,7 @@ def random_policy_returns(plan: Any, folder: Path) -> list[float]:
         return []
     from rllib_minestudio.env.agents import RandomAgent
     from rllib_minestudio.evaluation.episode import LONGEST_EPISODE
-    from rllib_minestudio.evaluation.play_loop import ScriptedPolicy, play_episodes, step_messages
+    from rllib_minestudio.evaluation.inference import ScriptedPolicy, play_episodes, step_messages
     from rllib_minestudio.experiments.environment import make_env
 
     limits = f"{counted(episodes, 'episode')} of at most {LONGEST_EPISODE:,} steps"
@@ -274,7 +274,7 @@ def _read_returns(file: Path) -> list[float]:
     Raises:
         CheckpointError: The file is damaged.
     """
-    from rllib_minestudio.experiments.run_files import ReturnsDocument
+    from rllib_minestudio.checkpoints.formats import ReturnsDocument
     from rllib_minestudio.foundation.documents import parse_document
 
     try:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from rllib_minestudio.checkpoints.formats import LineDocument
 from rllib_minestudio.checkpoints.lookup import BEST
 from rllib_minestudio.checkpoints.record import read_record
 from rllib_minestudio.env import MineStudioEnv
@@ -26,7 +27,6 @@ from rllib_minestudio.experiments.result_metrics import (
     StopAt,
     metric,
 )
-from rllib_minestudio.experiments.run_files import LineDocument
 from rllib_minestudio.foundation.console import (
     Aligned,
     clock,
@@ -187,7 +187,7 @@ def _record_video(plan: Any, folder: Path, result: Any) -> str | None:
     if not plan.summary.video_episodes or result.checkpoint is None:
         return None
     from rllib_minestudio.algorithms.environments import is_minestudio
-    from rllib_minestudio.evaluation.play_loop import step_messages
+    from rllib_minestudio.evaluation.inference import step_messages
     from rllib_minestudio.experiments.environment import make_env
     from rllib_minestudio.experiments.videos import MAX_STEPS, NO_FRAMES, film_checkpoint
 

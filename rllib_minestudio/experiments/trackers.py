@@ -165,7 +165,7 @@ def logger_callbacks(
     os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"
     loggers: list[LoggerCallback] = [CSVLoggerCallback(), JsonLoggerCallback()]
     if options.get("tensorboard", True):
-        from rllib_minestudio.experiments.tensorboard import TensorBoard
+        from rllib_minestudio.experiments.wandb import TensorBoard
 
         loggers.append(TensorBoard())
     if "wandb" in options:

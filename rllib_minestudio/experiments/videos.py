@@ -22,12 +22,10 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from rllib_minestudio.algorithms.environments import suited_env_options
 from rllib_minestudio.checkpoints.checkpoint import POLICY_FOLDER
 from rllib_minestudio.env.actions import ActionMapper
-from rllib_minestudio.evaluation.inference import Policy
-from rllib_minestudio.evaluation.play_loop import play_episodes
+from rllib_minestudio.evaluation.inference import Policy, play_episodes
 from rllib_minestudio.experiments.result_metrics import ITERATION
 from rllib_minestudio.experiments.trial_checkpoints import link_folder
-from rllib_minestudio.recordings.key_strip import with_key_strip
-from rllib_minestudio.recordings.video import VideoWriter
+from rllib_minestudio.recordings.video import VideoWriter, with_key_strip
 
 logger = logging.getLogger(__name__)
 

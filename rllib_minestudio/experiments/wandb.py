@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import av
+import numpy as np
+from numpy.typing import NDArray
 from ray.air.integrations.wandb import WandbLoggerCallback
+from ray.tune.logger import TBXLoggerCallback
 
 from rllib_minestudio.experiments.result_metrics import ITERATION
 from rllib_minestudio.experiments.videos import NewVideos, iteration_of
@@ -80,3 +85,80 @@ class WeightsAndBiases(WandbLoggerCallback):
         newest = new[-1]
         caption = f"iteration {iteration_of(newest)}"
         return {"videos": {"agent": wandb.Video(str(newest), caption=caption, format="mp4")}}
+
+
+# -------------------------------- logging to TensorBoard through Tune's logger, with videos as GIFs
+
+TAG = "videos/agent"
+
+EVERY_NTH_FRAME = 4
+GIF_FRAMES_PER_SECOND = 5
+"""The game's 20 frames per second, of which every fourth is shown."""
+
+MAX_FRAMES = 150
+
+
+class TensorBoard(TBXLoggerCallback):
+    """A logger that writes all numbers of a result, and the agent's videos, to an event file."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._videos = NewVideos()
+
+    def log_trial_start(self, trial: Any) -> None:
+        """Open the trial's event file."""
+        self._videos.skip_present(trial)
+        super().log_trial_start(trial)
+
+    def log_trial_result(self, iteration: int, trial: Any, result: dict[str, Any]) -> None:
+        """Write a result, and the videos finished since the last result."""
+        super().log_trial_result(iteration, trial, result)
+        self._write_videos(trial)
+
+    def log_trial_end(self, trial: Any, failed: bool = False) -> None:
+        """Write the last videos, and close the event file."""
+        self._write_videos(trial)
+        super().log_trial_end(trial, failed)
+
+    def _write_videos(self, trial: Any) -> None:
+        writer = self._trial_writer.get(trial)
+        for video in self._videos.of(trial) if writer is not None else ():
+            writer.file_writer.add_summary(_gif_summary(video), iteration_of(video))
+            writer.flush()
+
+
+def _gif_summary(video: Path) -> Any:
+    """Return a video as an image summary of TensorBoard, which may be an animated GIF."""
+    from tensorboardX.proto.summary_pb2 import Summary
+
+    frames = _some_frames(video)
+    height, width = frames[0].shape[:2]
+    picture = Summary.Image(
+        height=height, width=width, colorspace=3, encoded_image_string=encode_gif(frames)
+    )
+    return Summary(value=[Summary.Value(tag=TAG, image=picture)])
+
+
+def _some_frames(video: Path) -> list[NDArray[np.uint8]]:
+    """Decode every n-th frame of a video, (height, width, 3) RGB."""
+    frames = []
+    with av.open(str(video)) as container:
+        for number, frame in enumerate(container.decode(video=0)):
+            if number % EVERY_NTH_FRAME == 0:
+                frames.append(frame.to_ndarray(format="rgb24"))
+            if len(frames) == MAX_FRAMES:
+                break
+    return frames
+
+
+def encode_gif(frames: list[NDArray[np.uint8]]) -> bytes:
+    """Encode RGB frames, (height, width, 3), as a GIF with 256 fixed colours."""
+    buffer = io.BytesIO()
+    height, width = frames[0].shape[:2]
+    with av.open(buffer, "w", format="gif") as container:
+        stream = container.add_stream("gif", rate=GIF_FRAMES_PER_SECOND)
+        stream.width, stream.height, stream.pix_fmt = width, height, "rgb8"
+        for frame in frames:
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(frame, format="rgb24")))
+        container.mux(stream.encode(None))
+    return buffer.getvalue()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -24,14 +25,64 @@ from typing_extensions import Self
 
 from rllib_minestudio import checkpoints
 from rllib_minestudio.checkpoints import Checkpoint
-from rllib_minestudio.errors import InvalidBatchError, InvalidOptionsError
+from rllib_minestudio.checkpoints.checkpoint import OPTIONS, POLICY
+from rllib_minestudio.errors import CheckpointMismatchError, InvalidBatchError, InvalidOptionsError
 from rllib_minestudio.foundation.observations import ObservationPart, keys_of, nested, parts_of
 from rllib_minestudio.models.acting import PolicyStep, RolloutSession, State, SteppingSession
 from rllib_minestudio.models.distributions import ActionDistribution
 from rllib_minestudio.models.fine_tuning import freeze
-from rllib_minestudio.models.policy_weights import policy_weights_problems
-from rllib_minestudio.models.strict_loading import load_strictly
+from rllib_minestudio.models.strict_loading import compare, load_strictly, mismatches
+from rllib_minestudio.models.tempering import at_temperature
 from rllib_minestudio.models.value_head import ValueHead
+from rllib_minestudio.models.vpt.weights import write_plain
+
+# -------------------------- weights of a policy of any class, in the forms that this package writes
+# These are: a checkpoint folder of an algorithm, its `policy`, a folder with `network.json` and
+# `model.safetensors`, or a state dict in a file of safetensors or `torch.save`. VPT's weights are
+# published in more forms, which `vpt/weights.py` reads.
+
+
+def policy_weights_problems(network: nn.Module, checkpoint: Checkpoint) -> list[str]:
+    """Report why a checkpoint does not fit a network, by names and shapes only.
+
+    Returns:
+        One message per problem; an empty list if the checkpoint could be loaded, unless its values
+        are damaged, which is not checked.
+    """
+    try:
+        comparison = compare(network.state_dict(), checkpoint.tensors())
+    except CheckpointMismatchError as error:
+        return [str(error)]
+    return mismatches(comparison, f"weights {checkpoint.name!r}")
+
+
+def copy_policy(
+    checkpoint: Checkpoint,
+    folder: Path,
+    policy: str,
+    options: Mapping[str, Any],
+    temperature: float | None = None,
+) -> None:
+    """Copy a checkpoint's weights, with their class and options, into a new folder without pickle.
+
+    Args:
+        checkpoint: The original.
+        folder: Created if necessary.
+        policy: The class, by name or import path.
+        options: Its `model_config`, plain.
+        temperature: Divides the copy's logits.
+
+    Raises:
+        CheckpointError: The folder cannot be written.
+        CheckpointMismatchError: The checkpoint is invalid, the folder already holds a model, or the
+            temperature of the policy's heads cannot be changed.
+        InvalidOptionsError: The temperature is invalid.
+    """
+    state = {name: t.contiguous() for name, t in checkpoint.tensors().items()}
+    if temperature is not None:
+        state = at_temperature(state, temperature)
+    write_plain(folder, state, {POLICY: policy, OPTIONS: dict(options)})
+
 
 # ------------------------------------------------------------------------ the interface of a policy
 # docs/policies.md describes it on one page. `RecurrentRLModule` adds what RLlib needs.

@@ -24,7 +24,7 @@ CONV_GRU = "ConvGRU"
 
 POLICIES = {
     VPT: "rllib_minestudio.models.vpt_rl_module.VPTRLModule",
-    CONV_GRU: "rllib_minestudio.models.conv_gru_rl_module.ConvGRURLModule",
+    CONV_GRU: "rllib_minestudio.models.vpt_rl_module.ConvGRURLModule",
 }
 """Name to import path."""
 

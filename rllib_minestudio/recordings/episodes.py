@@ -30,7 +30,7 @@ from rllib_minestudio.recordings.minestudio_dataset import (
     dataset_at,
     is_dataset,
 )
-from rllib_minestudio.recordings.minestudio_reader import (
+from rllib_minestudio.recordings.minestudio_formats import (
     PICTURES,
     PREFIX,
     SUFFIX,

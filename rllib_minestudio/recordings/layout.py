@@ -7,14 +7,19 @@ and columns of N rows: row t holds the action after frame t and its outcome; fra
 from __future__ import annotations
 
 import json
+import zipfile
+import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+import av
 import numpy as np
 
+from rllib_minestudio.errors import RecordingError
 from rllib_minestudio.foundation.values import plain
 from rllib_minestudio.recordings.video import Frame, FrameSink
 
@@ -178,3 +183,45 @@ class Layout(ABC):
 def recording_name(index: int) -> str:
     """Return the name of the recording of the episode with this number."""
     return f"episode-{index:05d}"
+
+
+# ---------------------------------- errors of the disk and the encoder, turned into one clear error
+
+FAILURES = (OSError, av.error.FFmpegError)
+"""Exceptions that writing raises if the disk is full, read-only or gone."""
+
+DAMAGE = (
+    *(OSError, EOFError, ValueError, KeyError, TypeError, NotImplementedError, SyntaxError),
+    *(zipfile.BadZipFile, zlib.error, av.error.FFmpegError),
+)
+"""Exceptions that reading raises if a file is truncated, or is something else."""
+
+
+@contextmanager
+def reporting(path: Path, discard: Callable[[], None] | None = None) -> Iterator[None]:
+    """Turn a failure within the block into a `RecordingError` about `path`.
+
+    Args:
+        path: The recording being written.
+        discard: Removes what has been written; None if there is nothing yet.
+    """
+    try:
+        yield
+    except RecordingError:
+        if discard is not None:
+            discard()
+        raise
+    except FAILURES as error:
+        if discard is not None:
+            discard()
+        raise RecordingError(
+            f"{str(path)!r} cannot be recorded: {getattr(error, 'strerror', None) or error}. "
+            "Free space there, or record to another folder."
+        ) from error
+
+
+def attempt(*actions: Callable[[], object]) -> None:
+    """Call each action, even if earlier ones fail with one of `FAILURES`."""
+    for action in actions:
+        with suppress(*FAILURES):
+            action()

@@ -28,15 +28,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError, RecordingError
-from rllib_minestudio.foundation.buttons import KEYS
-from rllib_minestudio.foundation.episode_info import POV
+from rllib_minestudio.foundation.buttons import KEYS, POV
 from rllib_minestudio.foundation.files import Unfinished
 from rllib_minestudio.foundation.options import is_integer
 from rllib_minestudio.foundation.pickles import PlainUnpickler
 from rllib_minestudio.foundation.recording_options import DATASET
 from rllib_minestudio.foundation.values import plain
+from rllib_minestudio.recordings.columns import LmdbFile, LmdbFileError
 from rllib_minestudio.recordings.layout import Layout, RecordedStep, Sight
-from rllib_minestudio.recordings.lmdb_file import LmdbFile, LmdbFileError
 from rllib_minestudio.recordings.reader import MOST_STEPS
 from rllib_minestudio.recordings.video import (
     FRAMES_PER_SECOND,

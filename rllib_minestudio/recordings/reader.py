@@ -34,10 +34,10 @@ from rllib_minestudio.recordings.columns import (
     read_infos,
     refuse_too_large,
 )
-from rllib_minestudio.recordings.failures import DAMAGE
 from rllib_minestudio.recordings.layout import (
     BESIDE_FILE,
     BESIDE_FOLDER,
+    DAMAGE,
     EPISODE_FILE,
     FORMAT,
     FRAMES_FOLDER,

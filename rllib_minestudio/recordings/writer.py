@@ -19,8 +19,6 @@ from rllib_minestudio.foundation.recording_options import CONTRACTOR, DATASET, O
 from rllib_minestudio.foundation.values import plain
 from rllib_minestudio.recordings.columns import Columns, InfoLines, ObservationColumns
 from rllib_minestudio.recordings.contractor import ContractorLayout
-from rllib_minestudio.recordings.failures import attempt, reporting
-from rllib_minestudio.recordings.key_strip import with_key_strip
 from rllib_minestudio.recordings.layout import (
     BESIDE_FILE,
     BESIDE_FOLDER,
@@ -38,10 +36,12 @@ from rllib_minestudio.recordings.layout import (
     Layout,
     RecordedStep,
     Sight,
+    attempt,
+    reporting,
 )
 from rllib_minestudio.recordings.minestudio_dataset import META_INFO, DatasetLayout
 from rllib_minestudio.recordings.minestudio_formats import InferenceLayout
-from rllib_minestudio.recordings.video import Frame, VideoOptions
+from rllib_minestudio.recordings.video import Frame, VideoOptions, with_key_strip
 
 
 class EpisodeLayout(Layout):

@@ -19,13 +19,12 @@ from rllib_minestudio.errors import (
     InvalidOptionsError,
     MineStudioError,
 )
+from rllib_minestudio.evaluation.env_runner import ReferencePolicy, load_prior
 from rllib_minestudio.evaluation.evaluation_options import PRIOR
-from rllib_minestudio.evaluation.inference import Policy
-from rllib_minestudio.evaluation.play_loop import ActionChooser
+from rllib_minestudio.evaluation.inference import ActionChooser, Policy
 from rllib_minestudio.evaluation.policy_loading import LoadedPolicy, load_module
-from rllib_minestudio.evaluation.reference_policy import ReferencePolicy, load_prior
 from rllib_minestudio.experiments.environment import build_env
-from rllib_minestudio.experiments.play_task import PlayRequest, find_player, make_player
+from rllib_minestudio.experiments.evaluate_checkpoint import PlayRequest, find_player, make_player
 from rllib_minestudio.experiments.played_policy import TaskPolicy, load_policy_of
 from rllib_minestudio.experiments.progress import ENTROPY, KL, LOSS, WARNINGS_FILE
 from rllib_minestudio.experiments.result_metrics import (

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rllib_minestudio.experiments.evaluate_checkpoint import EvaluationRequest
-from rllib_minestudio.experiments.play_task import PlayRequest
+from rllib_minestudio.experiments.evaluate_checkpoint import EvaluationRequest, PlayRequest
 from rllib_minestudio.foundation.options import Flag, like, option
 
 

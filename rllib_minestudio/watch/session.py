@@ -15,7 +15,7 @@ from rllib_minestudio.env.voxel.data import TICKS_PER_SECOND
 from rllib_minestudio.errors import MineStudioError, WatchError, describe
 from rllib_minestudio.recordings import Recording
 from rllib_minestudio.recordings.video import Frame
-from rllib_minestudio.watch.episode import EpisodeView
+from rllib_minestudio.watch.catalogue import EpisodeView
 from rllib_minestudio.watch.protocol import (
     MessageDocument,
     PlayOnDocument,

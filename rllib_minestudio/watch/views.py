@@ -24,10 +24,14 @@ from rllib_minestudio.env.callbacks.tasks import TASK_TEXT
 from rllib_minestudio.env.minestudio_env import SNAPSHOT
 from rllib_minestudio.env.recorder import RECORDING, EpisodeRecorder, RecorderOptions
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.evaluation.inference import Policy
-from rllib_minestudio.evaluation.play_loop import ActionChooser
-from rllib_minestudio.foundation.buttons import HOTBAR_KEYS, INVENTORY_TOKEN
-from rllib_minestudio.foundation.episode_info import ENGINE_ERROR, SUCCESS, TASK
+from rllib_minestudio.evaluation.inference import ActionChooser, Policy
+from rllib_minestudio.foundation.buttons import (
+    ENGINE_ERROR,
+    HOTBAR_KEYS,
+    INVENTORY_TOKEN,
+    SUCCESS,
+    TASK,
+)
 from rllib_minestudio.foundation.observations import IMAGE
 from rllib_minestudio.foundation.values import plain
 from rllib_minestudio.recordings.video import LOSSLESS, Frame

@@ -18,8 +18,7 @@ from rllib_minestudio.env.t_maze import TMaze
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation import Policy
 from rllib_minestudio.foundation.observations import ObservationPart
-from rllib_minestudio.models.conv_gru_rl_module import ConvGRURLModule
-from rllib_minestudio.models.vpt_rl_module import VPTRLModule
+from rllib_minestudio.models.vpt_rl_module import ConvGRURLModule, VPTRLModule
 from tests.algorithms.any_envs import Mixed, Pictures, Steering, Talking
 from tests.correctness.harness import Harness
 

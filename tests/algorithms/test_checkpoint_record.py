@@ -12,10 +12,9 @@ import pytest
 import yaml
 
 from rllib_minestudio.algorithms.saving import write_record
-from rllib_minestudio.checkpoints.record import RECORD_FILE, read_record
+from rllib_minestudio.checkpoints.record import RECORD_FILE, code_identity, read_record, versions
 from rllib_minestudio.errors import CheckpointError
 from rllib_minestudio.foundation.files import save_whole
-from rllib_minestudio.foundation.provenance import code_identity, versions
 from rllib_minestudio.foundation.values import recordable
 
 

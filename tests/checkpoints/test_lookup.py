@@ -8,11 +8,10 @@ import pytest
 
 from rllib_minestudio.algorithms import MineStudioPPOConfig
 from rllib_minestudio.checkpoints.lookup import PRIORS, locate, pinned
-from rllib_minestudio.checkpoints.record import CheckpointRecord, digest_of, save_record
+from rllib_minestudio.checkpoints.record import NUMERICS, CheckpointRecord, digest_of, save_record
 from rllib_minestudio.errors import CheckpointMismatchError
 from rllib_minestudio.experiments.experiment_file import Experiment, pin_weights
 from rllib_minestudio.experiments.trial_checkpoints import keep
-from rllib_minestudio.foundation.provenance import NUMERICS
 
 FIRST, SECOND = "results/cow/2026-01-01_00-00-00/trial_a", "results/cow/2026-01-02_00-00-00/trial_b"
 

@@ -22,6 +22,7 @@ from rllib_minestudio.checkpoints import tensor_files
 from rllib_minestudio.checkpoints.checkpoint import MODULE_CLASS, MODULE_STATE, PLAYING_FILE
 from rllib_minestudio.checkpoints.lookup import PRIORS
 from rllib_minestudio.checkpoints.record import (
+    NUMERICS,
     CheckpointRecord,
     digest_of,
     save_record,
@@ -29,14 +30,12 @@ from rllib_minestudio.checkpoints.record import (
 )
 from rllib_minestudio.cli.model_command import ExportRequest, ModelInfoRequest, export, info
 from rllib_minestudio.errors import CheckpointError, CheckpointMismatchError
+from rllib_minestudio.evaluation.env_runner import load_prior
 from rllib_minestudio.evaluation.inference import Policy
 from rllib_minestudio.evaluation.policy_loading import load_policy
-from rllib_minestudio.evaluation.reference_policy import load_prior
-from rllib_minestudio.foundation.provenance import NUMERICS
-from rllib_minestudio.models.conv_gru_rl_module import ConvGRURLModule
-from rllib_minestudio.models.policy_weights import copy_policy
+from rllib_minestudio.models.policy import copy_policy
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
-from rllib_minestudio.models.vpt_rl_module import VPTRLModule, spaces_of
+from rllib_minestudio.models.vpt_rl_module import ConvGRURLModule, VPTRLModule, spaces_of
 from tests.algorithms.toy_envs import tiny_model
 from tests.models.vpt import checkpoints as published
 from tests.policies.kinds import MODELS

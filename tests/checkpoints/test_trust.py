@@ -19,14 +19,14 @@ from rllib_minestudio.checkpoints.checkpoint import MODULE_CLASS, MODULE_PATH
 from rllib_minestudio.checkpoints.lookup import PRIORS
 from rllib_minestudio.checkpoints.record import with_own_digest
 from rllib_minestudio.cli.main import BAD_INPUT, main
-from rllib_minestudio.env.backends.minecraft.launch_options import MinecraftOptions
+from rllib_minestudio.env.backends.minecraft.process import MinecraftOptions
 from rllib_minestudio.env.callbacks.builder import CALLBACKS
-from rllib_minestudio.env.env_options import EnvOptions
-from rllib_minestudio.env.foreign_options import (
+from rllib_minestudio.env.env_options import (
     CONTAINERS,
     PATHS_OF_CALLBACKS,
     PLAIN_MINECRAFT_OPTIONS,
     PLAIN_OPTIONS,
+    EnvOptions,
     requests_beyond_data,
 )
 from rllib_minestudio.errors import MineStudioError, UntrustedError
@@ -69,7 +69,7 @@ def evil(tmp_path, monkeypatch):
     (tmp_path / "evilmod.py").write_text(
         f"open({str(mark)!r}, 'w').close()\n"
         "from rllib_minestudio.env import MineStudioEnv\n"
-        "from rllib_minestudio.models.conv_gru_rl_module import ConvGRURLModule\n"
+        "from rllib_minestudio.models.vpt_rl_module import ConvGRURLModule\n"
         "class CB:\n    def after_reset(self, sim, obs, info): return obs, info\n"
         "class Env(MineStudioEnv): pass\n"
         "class Policy(ConvGRURLModule): pass\n"

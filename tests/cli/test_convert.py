@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from rllib_minestudio.cli import convert
-from rllib_minestudio.cli.convert import writer
+from rllib_minestudio.cli.convert import environment
 from rllib_minestudio.cli.convert.online_dict import RULES, flattened
 from rllib_minestudio.cli.convert.stand_ins import ConfigModule
 from rllib_minestudio.cli.main import BAD_INPUT, main
@@ -40,7 +40,7 @@ ON_TWO_CORES = (
 def translate(tmp_path, text):
     file = tmp_path / "config.py"
     file.write_text(text)
-    return writer.translate(ConfigModule(file))
+    return environment.translate(ConfigModule(file))
 
 
 def test_every_option_arrives_where_it_belongs(capsys):

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from rllib_minestudio.cli.main import BAD_INPUT, main
-from rllib_minestudio.env.backends.minecraft import compat
+from rllib_minestudio.env.backends.minecraft import prerequisites
 from rllib_minestudio.env.voxel.server import launcher
 
 
@@ -29,7 +29,7 @@ def test_one_says_which_engine(tmp_path, capsys):
     assert "one of the arguments --embedded --minestudio is required" in capsys.readouterr().err
 
 
-@pytest.mark.skipif(not compat.is_installed(), reason="MineStudio is not installed")
+@pytest.mark.skipif(not prerequisites.is_installed(), reason="MineStudio is not installed")
 def test_minestudios_own_engine_is_downloaded_by_minestudio(tmp_path):
     """As far as that goes without network; MineStudio is imported in a process of its own."""
     command = [sys.executable, "-m", "rllib_minestudio.cli.main", "engine", "install"]

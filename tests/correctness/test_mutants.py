@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from rllib_minestudio.algorithms.learner import forward, learner, objective, training_pass
+from rllib_minestudio.algorithms.learner import learner, objective, policy_learner, training_pass
 from rllib_minestudio.algorithms.learner.objective import LossCoefficients
 from rllib_minestudio.algorithms.learner.training_pass import PlannedStep
-from rllib_minestudio.algorithms.prior_latents import PriorLatents
+from rllib_minestudio.algorithms.prior import PriorLatents
 from tests.correctness import test_accounting, test_gradients, test_prior, test_values
 
 
@@ -43,7 +43,7 @@ def prior_memory_of_another(monkeypatch):
 
 def stale_bootstrap(monkeypatch):
     """Truncated episodes keep the behaviour policy's bootstrap values."""
-    fresh = forward.evaluate
+    fresh = policy_learner.evaluate
 
     def evaluate(module, sequences, **options):
         recorded = sequences.bootstrap_value
@@ -54,15 +54,15 @@ def stale_bootstrap(monkeypatch):
 
 def bootstrap_without_memory(monkeypatch):
     """The final observation is evaluated as if it began an episode."""
-    observe = forward._all_observations
+    observe = policy_learner._all_observations
 
     def forgetful(sequences):
         minibatch = observe(sequences)
-        for i, places in enumerate(forward._all_places(sequences)):
+        for i, places in enumerate(policy_learner._all_places(sequences)):
             minibatch.first[i, places.finals] = True
         return minibatch
 
-    monkeypatch.setattr(forward, "_all_observations", forgetful)
+    monkeypatch.setattr(policy_learner, "_all_observations", forgetful)
 
 
 def unweighted_remainder(monkeypatch):

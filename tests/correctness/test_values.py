@@ -100,7 +100,7 @@ def _data(fragments):
 
 
 def _evaluate(harness, sequences):
-    from rllib_minestudio.algorithms.learner.forward import evaluate
+    from rllib_minestudio.algorithms.learner.policy_learner import evaluate
 
     return evaluate(
         harness.learner.policy,

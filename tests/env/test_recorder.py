@@ -15,7 +15,7 @@ from rllib_minestudio import MineStudioEnv
 from rllib_minestudio.env.actions import KEYS
 from rllib_minestudio.env.recorder import EpisodeRecorder, RecorderOptions
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.evaluation.evaluate import remove_recording
+from rllib_minestudio.evaluation.during_training import remove_recording
 from rllib_minestudio.recordings import Recording, find_recordings
 from rllib_minestudio.recordings.episodes import find_episodes, open_episode
 

@@ -10,10 +10,10 @@ import ray
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
 from rllib_minestudio.errors import EnvPoolError
+from rllib_minestudio.evaluation.agent_runner import play_episodes
+from rllib_minestudio.evaluation.during_training import evaluate, keep_chosen, still_recorded
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
-from rllib_minestudio.evaluation.evaluate import evaluate, keep_chosen, still_recorded
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
-from rllib_minestudio.evaluation.parallel import play_episodes
 from rllib_minestudio.evaluation.policy_loading import evaluation_config
 from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings
 from rllib_minestudio.recordings import find_recordings

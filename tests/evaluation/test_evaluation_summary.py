@@ -17,8 +17,8 @@ from rllib_minestudio import MineStudioPPOConfig
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.voxel import RULES
 from rllib_minestudio.errors import MineStudioError
+from rllib_minestudio.evaluation.during_training import environment_identity
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
-from rllib_minestudio.evaluation.evaluate import environment_identity
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
 from rllib_minestudio.evaluation.report import (
     _bins,

@@ -26,10 +26,9 @@ from rllib_minestudio.errors import (
     InvalidOptionsError,
 )
 from rllib_minestudio.evaluation.policy_loading import load_policy
-from rllib_minestudio.models.conv_gru_rl_module import ConvGRURLModule
-from rllib_minestudio.models.policy_weights import copy_policy
+from rllib_minestudio.models.policy import copy_policy
 from rllib_minestudio.models.vpt.weights import export_checkpoint, save_checkpoint
-from rllib_minestudio.models.vpt_rl_module import VPTRLModule
+from rllib_minestudio.models.vpt_rl_module import ConvGRURLModule, VPTRLModule
 from tests.algorithms.toy_envs import AttackOnRed, tiny_model
 from tests.policies.kinds import MODELS
 from tests.policies.parts_env import PartsEnv

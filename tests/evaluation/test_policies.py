@@ -6,8 +6,12 @@ import pytest
 from rllib_minestudio import MineStudioEnv
 from rllib_minestudio.env.agents import RandomAgent
 from rllib_minestudio.errors import CheckpointMismatchError
-from rllib_minestudio.evaluation.inference import Policy
-from rllib_minestudio.evaluation.play_loop import ScriptedPolicy, play_episodes, step_messages
+from rllib_minestudio.evaluation.inference import (
+    Policy,
+    ScriptedPolicy,
+    play_episodes,
+    step_messages,
+)
 from rllib_minestudio.evaluation.policy_loading import load_module
 from rllib_minestudio.models.vpt_rl_module import VPTRLModule
 

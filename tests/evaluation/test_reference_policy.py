@@ -14,8 +14,8 @@ from rllib_minestudio.errors import (
     InvalidOptionsError,
     UntrustedError,
 )
+from rllib_minestudio.evaluation.env_runner import LEARNER_STATE, ReferencePolicy, load_prior
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
-from rllib_minestudio.evaluation.reference_policy import LEARNER_STATE, ReferencePolicy, load_prior
 from rllib_minestudio.models.vpt import VPTConfig
 from rllib_minestudio.models.vpt.network import kl_divergence
 from rllib_minestudio.models.vpt_rl_module import VPTRLModule, spaces_of

@@ -10,9 +10,9 @@ from rllib_minestudio import checkpoints
 from rllib_minestudio.cli.main import BAD_INPUT, main
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.policy_loading import load_module
+from rllib_minestudio.experiments.evaluate_checkpoint import RecordingRequest
 from rllib_minestudio.experiments.played_policy import load_policy_of, task_policy
 from rllib_minestudio.experiments.recording_order import recording_order
-from rllib_minestudio.experiments.recording_request import RecordingRequest
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt.weights import export_network
 from tests.models.conftest import TINY_OPTIONS

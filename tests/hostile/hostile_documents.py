@@ -36,9 +36,12 @@ from rllib_minestudio.benchmark.run import RESULT_FILE, _kept_result
 from rllib_minestudio.benchmark.task import SUITE_FILE, SuiteDocument, TaskDocument, load_suite
 from rllib_minestudio.checkpoints.formats import (
     HuggingFaceDocument,
+    LineDocument,
     NetworkDocument,
     PlayingDocument,
     RecordDocument,
+    ReturnsDocument,
+    RunDocument,
     VPTDocument,
 )
 from rllib_minestudio.checkpoints.record import (
@@ -76,7 +79,6 @@ from rllib_minestudio.experiments.resume_options import (
     write_run_record,
 )
 from rllib_minestudio.experiments.run import _read_returns
-from rllib_minestudio.experiments.run_files import LineDocument, ReturnsDocument, RunDocument
 from rllib_minestudio.experiments.summary import _points, read_history
 from rllib_minestudio.foundation import console
 from rllib_minestudio.foundation.documents import Document, Excerpt
@@ -89,7 +91,7 @@ from rllib_minestudio.recordings.columns import InfoDocument
 from rllib_minestudio.recordings.contractor import ContractorRecording, LineExcerpt
 from rllib_minestudio.recordings.layout import INFOS_FILE, to_json
 from rllib_minestudio.recordings.reader import EpisodeDocument
-from rllib_minestudio.watch.episode import EpisodeView
+from rllib_minestudio.watch.catalogue import EpisodeView
 from rllib_minestudio.watch.protocol import MessageDocument, parse_message
 from rllib_minestudio.watch.views import Hand
 from tests.benchmark import fabricated

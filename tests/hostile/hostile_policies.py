@@ -20,8 +20,8 @@ from rllib_minestudio import checkpoints
 from rllib_minestudio.checkpoints.checkpoint import MODULE_PATH, PLAYING_FILE
 from rllib_minestudio.checkpoints.record import with_own_digest
 from rllib_minestudio.env import MineStudioEnv
-from rllib_minestudio.models.conv_gru_rl_module import ConvGRURLModule
-from rllib_minestudio.models.policy_weights import copy_policy
+from rllib_minestudio.models.policy import copy_policy
+from rllib_minestudio.models.vpt_rl_module import ConvGRURLModule
 from tests.models.vpt.checkpoints import tell
 
 ENV_CONFIG = {"obs_size": [64, 64]}

@@ -18,8 +18,8 @@ from judging import ACCEPTED, Case
 from PIL import Image
 
 from rllib_minestudio.recordings import EpisodeWriter
+from rllib_minestudio.recordings.columns import LmdbFile
 from rllib_minestudio.recordings.layout import EPISODE_FILE, INFOS_FILE, STEPS_FILE, VIDEO_FILE
-from rllib_minestudio.recordings.lmdb_file import LmdbFile
 from tests.recordings.contractor_files import played, write
 
 STEPS = 6

@@ -38,7 +38,7 @@ MODULES = (
         "demonstrations.recording",
     ),
     "env.callbacks.tasks",
-    *("evaluation.summary", "experiments.run_files", "recordings.columns", "recordings.contractor"),
+    *("evaluation.summary", "checkpoints.formats", "recordings.columns", "recordings.contractor"),
     *("recordings.reader", "watch.protocol", "env.voxel.game.snapshot"),
 )
 """Where the models are."""

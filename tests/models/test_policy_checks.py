@@ -12,11 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from rllib_minestudio.errors import PolicyContractError
-from rllib_minestudio.models.conv_gru_rl_module import ConvGRURLModule, heads_for
 from rllib_minestudio.models.policy import RecurrentRLModule
 from rllib_minestudio.models.policy_checks import POLICY_CHECKS, check_policy
 from rllib_minestudio.models.value_head import ValueHead
-from rllib_minestudio.models.vpt_rl_module import VPTRLModule
+from rllib_minestudio.models.vpt_rl_module import ConvGRURLModule, VPTRLModule, heads_for
 
 TOKENS = gym.spaces.Dict(
     buttons=gym.spaces.MultiDiscrete([8641]), camera=gym.spaces.MultiDiscrete([121])

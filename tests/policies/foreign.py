@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.foundation.observations import ObservationPart
-from rllib_minestudio.models.conv_gru_rl_module import heads_for
 from rllib_minestudio.models.policy import RecurrentRLModule
 from rllib_minestudio.models.value_head import ValueHead
+from rllib_minestudio.models.vpt_rl_module import heads_for
 
 
 class LSTMNetwork(nn.Module):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rllib_minestudio.algorithms.learner.batch import sequences_of
-from rllib_minestudio.algorithms.learner.forward import evaluate
+from rllib_minestudio.algorithms.learner.policy_learner import evaluate
 from rllib_minestudio.algorithms.learner.value_targets import Evaluation
 from rllib_minestudio.foundation.observations import flattened
 from rllib_minestudio.models.policy import RecurrentRLModule

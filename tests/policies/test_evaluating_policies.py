@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.cli.main import main
-from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
+from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner, load_prior
 from rllib_minestudio.evaluation.policy_loading import evaluation_config, load_policy
-from rllib_minestudio.evaluation.reference_policy import load_prior
 from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings
 from rllib_minestudio.experiments import ray_session
 from rllib_minestudio.recordings import Recording
@@ -87,7 +86,7 @@ def test_the_command_evaluates_it(trained, tmp_path, capsys, monkeypatch):
 def test_remote_env_runners_play_the_same(trained, loaded, local_ray):
     from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
-    from rllib_minestudio.evaluation.parallel import play_episodes
+    from rllib_minestudio.evaluation.agent_runner import play_episodes
 
     found = []
     for count in (0, 2):

@@ -7,8 +7,8 @@ import pytest
 
 from rllib_minestudio import checkpoints
 from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.models.policy import copy_policy
 from rllib_minestudio.models.policy_registry import find_policy
-from rllib_minestudio.models.policy_weights import copy_policy
 from tests.correctness.harness import config_of
 from tests.policies.kinds import FOREIGN, MODELS, policy_options
 from tests.policies.parts_env import PartsEnv

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.env.actions import KEYS
-from rllib_minestudio.recordings import key_strip
-from rllib_minestudio.recordings.key_strip import LEAST_WIDTH, with_key_strip
+from rllib_minestudio.recordings import video
+from rllib_minestudio.recordings.video import LEAST_WIDTH, with_key_strip
 
 FRAME = np.random.default_rng(0).integers(0, 256, (36, LEAST_WIDTH, 3), dtype=np.uint8)
 
@@ -16,7 +16,7 @@ NUMBERS = {"step": 1187, "reward": 0.001, "return": 12.3456, "value": -2.41, "KL
 def lit(action):
     """The columns and rows of the strip in which something is in the colour of pressed keys."""
     strip = with_key_strip(FRAME, action, {})[FRAME.shape[0] :]
-    rows, columns = np.nonzero((strip == key_strip._PRESSED).all(axis=2))
+    rows, columns = np.nonzero((strip == video._PRESSED).all(axis=2))
     return rows, columns
 
 
@@ -49,15 +49,15 @@ def test_a_wide_strip_is_drawn_to_scale():
 def test_every_key_lights_its_own_place_and_nothing_else_does(key):
     assert lit({})[0].size == 0
     rows, columns = lit({key: 1})
-    _, left, top, width = key_strip._KEYS["hotbar" if key.startswith("hotbar") else key]
+    _, left, top, width = video._KEYS["hotbar" if key.startswith("hotbar") else key]
     assert left <= columns.min() and columns.max() <= left + width
-    assert top <= rows.min() and rows.max() <= top + key_strip._KEY_HEIGHT
+    assert top <= rows.min() and rows.max() <= top + video._KEY_HEIGHT
     others = lit({"camera": (0.0, 0.0), **dict.fromkeys(set(KEYS) - {key}, 0)})
     assert others[0].size == 0
 
 
 def test_the_dial_points_where_the_camera_turns():
-    left, top, right, bottom = key_strip._DIAL
+    left, top, right, bottom = video._DIAL
     rows, columns = lit({"camera": (-10.0, 0.0)})  # up
     assert rows.min() < (top + bottom) / 2 - 10 and rows.max() <= (top + bottom) / 2 + 3
     rows, columns = lit({"camera": (0.0, 500.0)})  # far to the right: it stays within the dial
@@ -68,7 +68,7 @@ def test_the_dial_points_where_the_camera_turns():
 def test_the_numbers_show():
     without = with_key_strip(FRAME, {}, {})
     rows, columns = np.nonzero((with_key_strip(FRAME, {}, NUMBERS) != without).any(axis=2))
-    (left, first_right), (second_left, right) = key_strip._COLUMNS
+    (left, first_right), (second_left, right) = video._COLUMNS
     assert left - 1 <= columns.min() and columns.max() <= right
     assert not np.isin(columns, range(first_right + 1, second_left)).any()
-    assert np.ptp(rows) > 2 * key_strip._LINE  # three lines
+    assert np.ptp(rows) > 2 * video._LINE  # three lines

@@ -15,14 +15,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rllib_minestudio.demonstrations.minestudio_windows import MineStudioWindows
-from rllib_minestudio.demonstrations.windows import WindowOptions, action_tokens, windows
+from rllib_minestudio.demonstrations.windows import (
+    MineStudioWindows,
+    WindowOptions,
+    action_tokens,
+    windows,
+)
 from rllib_minestudio.env.actions import ActionMapper
 from rllib_minestudio.errors import MineStudioError, RecordingError
 from rllib_minestudio.recordings import EpisodeWriter
+from rllib_minestudio.recordings.columns import LmdbFile, LmdbFileError
 from rllib_minestudio.recordings.contractor import ContractorLayout
 from rllib_minestudio.recordings.episodes import find_episodes, open_episode, survey
-from rllib_minestudio.recordings.lmdb_file import LmdbFile, LmdbFileError
 from rllib_minestudio.recordings.minestudio_dataset import DatasetLayout, dataset_at
 from rllib_minestudio.recordings.video import VideoOptions, scaled
 from tests.recordings.contractor_files import frame, played, write

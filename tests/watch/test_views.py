@@ -11,8 +11,7 @@ from rllib_minestudio.env import EpisodeRecorder, MineStudioEnv, RecorderOptions
 from rllib_minestudio.env.actions import ActionMapper
 from rllib_minestudio.errors import CheckpointFormatError, RecordingError, WatchError
 from rllib_minestudio.recordings import Recording, find_recordings
-from rllib_minestudio.watch.catalogue import Catalogue
-from rllib_minestudio.watch.episode import EpisodeView
+from rllib_minestudio.watch.catalogue import Catalogue, EpisodeView
 from rllib_minestudio.watch.protocol import HandDocument
 from rllib_minestudio.watch.request import WatchRequest
 from rllib_minestudio.watch.views import Hand, inventory_of, likeliest, number

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rllib_minestudio.env.voxel.render.texels import colour, name_seed
+from rllib_minestudio.env.voxel.render.textures import colour, name_seed
 from tools.painting.art import Rgba, draw, put, read_art
 from tools.painting.families import colours_of, expanded
 from tools.painting.grounds import GROUNDS, SIZE

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rllib_minestudio.env.voxel.render.texels import name_seed
+from rllib_minestudio.env.voxel.render.textures import name_seed
 from tools.painting.art import RGB, Rgba, fill
 from tools.painting.grounds import planks
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from rllib_minestudio.env.voxel.data import read_csv
-from rllib_minestudio.env.voxel.render.texels import colour
+from rllib_minestudio.env.voxel.render.textures import colour
 from tools.painting.art import FOLDER, RGB
 
 _MEMBER = re.compile(r"\{(\w+)\}")

@@ -13,7 +13,7 @@ from rllib_minestudio.env.voxel.render.mob_textures import (
     SHEETS,
     sheet_pixels,
 )
-from rllib_minestudio.env.voxel.render.texels import (
+from rllib_minestudio.env.voxel.render.textures import (
     FACE_BOTTOM,
     FACE_EAST,
     FACE_NORTH,

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from rllib_minestudio.env.voxel.game.use_and_drop import USES, Stage
 from rllib_minestudio.env.voxel.world.block_shapes import SHAPES, default_shape, is_cube
-from rllib_minestudio.env.voxel.world.block_states import (
+from rllib_minestudio.env.voxel.world.blocks import (
+    BLOCKS,
     FAMILIES,
     FAMILY_OF,
+    SIDES,
     Family,
     Properties,
-    is_thin,
-    states_of,
-)
-from rllib_minestudio.env.voxel.world.blocks import BLOCKS, Shape
-from rllib_minestudio.env.voxel.world.optics import (
-    SIDES,
+    Shape,
     closes,
     dims_sky,
     emission,
     is_opaque,
+    is_thin,
     optics_of,
+    states_of,
 )
 from tools.reference.tables import table
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rllib_minestudio.env.actions import CameraConfig
-from rllib_minestudio.env.backends.minecraft.launch_options import MinecraftOptions
+from rllib_minestudio.env.backends.minecraft.process import MinecraftOptions
 from rllib_minestudio.env.env_options import SET_BY_RLLIB, EnvOptions
 from tools.reference.tables import dataclass_table
 

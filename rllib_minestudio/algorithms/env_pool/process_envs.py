@@ -26,7 +26,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from rllib_minestudio.algorithms.env_pool import process_main
+from rllib_minestudio.algorithms.env_pool import process_handle
 from rllib_minestudio.algorithms.env_pool.base import (
     CutShort,
     EnvPool,
@@ -40,14 +40,18 @@ from rllib_minestudio.algorithms.env_pool.base import (
     copied,
     log_survived,
 )
-from rllib_minestudio.algorithms.env_pool.process_handle import EnvProcess, Reaper
-from rllib_minestudio.algorithms.env_pool.process_main import Disconnected, map_observation
+from rllib_minestudio.algorithms.env_pool.process_handle import (
+    Disconnected,
+    EnvProcess,
+    Reaper,
+    map_observation,
+)
 from rllib_minestudio.algorithms.options import EnvPoolOptions
 from rllib_minestudio.errors import EnvPoolError
-from rllib_minestudio.foundation.episode_info import ENGINE_ERROR
+from rllib_minestudio.foundation.buttons import ENGINE_ERROR
 from rllib_minestudio.foundation.episode_seeds import EpisodeCounts, NumberedEpisodes
-from rllib_minestudio.foundation.failure_budget import DIED, FailureBudget
 from rllib_minestudio.foundation.observations import parts_of
+from rllib_minestudio.foundation.processes import DIED, FailureBudget
 
 # ------------------------------------------------ states, and what the environments of a pool share
 
@@ -415,14 +419,14 @@ class SupervisedEnv:
         self.infos = StepInfos()
         self.episodes.note_step()
         self._enter(State.STEPPING)
-        self._send(process_main.STEP, action, self._context.infos is Infos.STEPS)
+        self._send(process_handle.STEP, action, self._context.infos is Infos.STEPS)
 
     def close(self) -> None:
         """Ask the process to end."""
         if self._process is not None and self.state is not State.STARTING:
             self._enter(State.CLOSING, CLOSE_WITHIN_S)
             with contextlib.suppress(Disconnected):
-                self._process.send(process_main.CLOSE)
+                self._process.send(process_handle.CLOSE)
 
     def release(self, deadline: float) -> None:
         """End the process, if necessary by killing it after `deadline`, and free all resources."""
@@ -541,9 +545,9 @@ class SupervisedEnv:
         self._begins_anew = False
         self._enter(State.RESETTING)
         if self._context.episode_source is None:
-            self._send(process_main.BEGIN, self.episodes.begin())
+            self._send(process_handle.BEGIN, self.episodes.begin())
         else:
-            self._send(process_main.RESET, *self._context.episode_source(self._index))
+            self._send(process_handle.RESET, *self._context.episode_source(self._index))
 
     def _kill(self) -> None:
         """Kill the process, if there is one, and everything it has started."""
@@ -606,8 +610,8 @@ class SupervisedEnv:
 
 
 _HANDLERS: dict[str, Callable[..., None]] = {
-    process_main.READY: SupervisedEnv._on_ready,
-    process_main.BEGAN: SupervisedEnv._on_began,
-    process_main.OUTCOME: SupervisedEnv._on_outcome,
-    process_main.FAILED: SupervisedEnv._on_failed,
+    process_handle.READY: SupervisedEnv._on_ready,
+    process_handle.BEGAN: SupervisedEnv._on_began,
+    process_handle.OUTCOME: SupervisedEnv._on_outcome,
+    process_handle.FAILED: SupervisedEnv._on_failed,
 }

@@ -2,7 +2,7 @@
 
 MineStudioBC's learner takes one optimizer step per batch of windows.
 
-A reader's path: `update` -> `_train` -> `window_chunks` of `learner/forward.py`, which carries the
+A reader's path: `update` -> `_train` -> `window_chunks` of `learner/policy_learner.py`, which carries the
 memory from chunk to chunk, as the PPO learner does.
 """
 
@@ -22,12 +22,15 @@ from ray.rllib.utils.metrics import NUM_ENV_STEPS_TRAINED, NUM_ENV_STEPS_TRAINED
 from torch import Tensor
 
 from rllib_minestudio.algorithms.demonstration_data import Batch
-from rllib_minestudio.algorithms.demonstration_windows import unreadable_parts, window_options
 from rllib_minestudio.algorithms.learner.batch import Tensors
-from rllib_minestudio.algorithms.learner.forward import window_chunks
 from rllib_minestudio.algorithms.learner.gradient_step import GradientStep, Peers, require_finite
-from rllib_minestudio.algorithms.learner.policy_learner import PolicyLearner, keep_freed_memory
+from rllib_minestudio.algorithms.learner.policy_learner import (
+    PolicyLearner,
+    keep_freed_memory,
+    window_chunks,
+)
 from rllib_minestudio.algorithms.options import BehaviourCloningOptions, CloningOptions, PPOOptions
+from rllib_minestudio.algorithms.policy_config import unreadable_parts, window_options
 from rllib_minestudio.demonstrations import (
     Window,
     find_episodes,

@@ -19,9 +19,12 @@ from ray.rllib.core.learner.training_data import TrainingData
 from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME, WEIGHTS_SEQ_NO
 from torch import Tensor
 
-from rllib_minestudio.algorithms.learner.batch import MinibatchStream, TrainingBatch
-from rllib_minestudio.algorithms.learner.forward import evaluate
-from rllib_minestudio.algorithms.learner.fragment_loader import FragmentLoader, LoadedFragments
+from rllib_minestudio.algorithms.learner.batch import (
+    FragmentLoader,
+    LoadedFragments,
+    MinibatchStream,
+    TrainingBatch,
+)
 from rllib_minestudio.algorithms.learner.gradient_step import GradientStep, Peers, require_finite
 from rllib_minestudio.algorithms.learner.imitation import build_cloning
 from rllib_minestudio.algorithms.learner.objective import (
@@ -31,22 +34,29 @@ from rllib_minestudio.algorithms.learner.objective import (
     loss_coefficients,
     objective,
 )
-from rllib_minestudio.algorithms.learner.policy_learner import PolicyLearner, keep_freed_memory
-from rllib_minestudio.algorithms.learner.prior import (
-    Prior,
-    PriorWatch,
-    build_prior,
-    is_nowhere_else,
+from rllib_minestudio.algorithms.learner.policy_learner import (
+    PolicyLearner,
+    evaluate,
+    keep_freed_memory,
 )
-from rllib_minestudio.algorithms.learner.reward_scale import RewardScale
 from rllib_minestudio.algorithms.learner.training_pass import (
     IterationMetrics,
     Prepared,
     TrainingPass,
 )
-from rllib_minestudio.algorithms.learner.value_targets import compute_targets, enter_value_targets
+from rllib_minestudio.algorithms.learner.value_targets import (
+    RewardScale,
+    compute_targets,
+    enter_value_targets,
+)
 from rllib_minestudio.algorithms.options import PPOOptions, Schedule
-from rllib_minestudio.algorithms.prior_latents import PriorWeights
+from rllib_minestudio.algorithms.prior import (
+    Prior,
+    PriorWatch,
+    PriorWeights,
+    build_prior,
+    is_nowhere_else,
+)
 from rllib_minestudio.models.fine_tuning import WeightAverage
 from rllib_minestudio.models.policy import ACTION_DIST, VALUE, RecurrentRLModule
 

@@ -26,7 +26,7 @@ from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 from torch import Tensor
 
 from rllib_minestudio.algorithms import reporting
-from rllib_minestudio.algorithms.learner import loss_terms
+from rllib_minestudio.algorithms.learner import objective
 from rllib_minestudio.algorithms.learner.batch import (
     MinibatchStream,
     SequenceBatch,
@@ -36,9 +36,9 @@ from rllib_minestudio.algorithms.learner.batch import (
     stacked,
     stacked_states,
 )
-from rllib_minestudio.algorithms.learner.forward import forward
 from rllib_minestudio.algorithms.learner.gradient_step import GradientStep, Peers
 from rllib_minestudio.algorithms.learner.imitation import BehaviourCloning
+from rllib_minestudio.algorithms.learner.policy_learner import forward
 from rllib_minestudio.algorithms.learner.value_targets import Targets
 from rllib_minestudio.algorithms.options import PPOOptions
 from rllib_minestudio.foundation.episode_seeds import derived_seed
@@ -399,11 +399,11 @@ class IterationMetrics:
             ("value_target", targets.value_target_bt),
             ("importance_weight", targets.weight_bt),
         ):
-            _, mean, variance = loss_terms.moments(tensor, usable, total=total)
+            _, mean, variance = objective.moments(tensor, usable, total=total)
             self.scalars[f"{name}_mean"] = float(mean)
             self.scalars[f"{name}_std"] = float(variance.sqrt())
         self.scalars["explained_variance"] = float(
-            loss_terms.explained_variance(
+            objective.explained_variance(
                 targets.value_bt, targets.value_target_bt, usable, total=total
             )
         )

@@ -22,7 +22,7 @@ from ray.rllib.core import COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
 from rllib_minestudio.algorithms import reporting
 from rllib_minestudio.algorithms.fragment import RolloutReport
 from rllib_minestudio.algorithms.options import ReplayBufferOptions
-from rllib_minestudio.algorithms.prior_latents import PriorWeights
+from rllib_minestudio.algorithms.prior import PriorWeights
 from rllib_minestudio.algorithms.reporting import REPLAY_BUFFER_RESULTS
 from rllib_minestudio.algorithms.training_loop.learners import RESTARTS, restart_metrics
 from rllib_minestudio.algorithms.training_loop.replay_buffer import (

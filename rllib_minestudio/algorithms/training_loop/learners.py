@@ -27,9 +27,9 @@ from ray.rllib.core import COMPONENT_RL_MODULE
 from ray.rllib.core.learner.learner_group import LearnerGroup
 from ray.rllib.core.learner.training_data import TrainingData
 
-from rllib_minestudio.algorithms.prior_latents import PriorWeights
+from rllib_minestudio.algorithms.prior import PriorWeights
 from rllib_minestudio.errors import FragmentsLostError, PartLostError
-from rllib_minestudio.foundation.failure_budget import DIED, FailureBudget
+from rllib_minestudio.foundation.processes import DIED, FailureBudget
 
 logger = logging.getLogger(__name__)
 

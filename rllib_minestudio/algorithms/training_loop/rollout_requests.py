@@ -22,7 +22,7 @@ from rllib_minestudio.algorithms.training_loop.learners import HUNG, part_failur
 from rllib_minestudio.algorithms.training_loop.weights import WeightsSource
 from rllib_minestudio.errors import EnvRunnersLostError
 from rllib_minestudio.foundation.episode_seeds import derived_seed
-from rllib_minestudio.foundation.failure_budget import DIED
+from rllib_minestudio.foundation.processes import DIED
 
 logger = logging.getLogger(__name__)
 

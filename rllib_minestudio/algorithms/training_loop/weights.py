@@ -15,9 +15,9 @@ import ray
 from ray.exceptions import GetTimeoutError, RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from rllib_minestudio.algorithms.prior_latents import PriorWeights
+from rllib_minestudio.algorithms.prior import PriorWeights
 from rllib_minestudio.algorithms.training_loop.learners import HUNG, part_failures
-from rllib_minestudio.foundation.failure_budget import DIED
+from rllib_minestudio.foundation.processes import DIED
 
 logger = logging.getLogger(__name__)
 

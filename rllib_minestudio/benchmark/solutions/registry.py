@@ -9,16 +9,23 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from rllib_minestudio.benchmark.solutions.building import Gate, Pillar, Portal
-from rllib_minestudio.benchmark.solutions.crafting import Chest, CraftItems, SmeltItems
-from rllib_minestudio.benchmark.solutions.family import Family, OmniscientBody
+from rllib_minestudio.benchmark.solutions.building import (
+    Family,
+    Gate,
+    OmniscientBody,
+    Pillar,
+    Portal,
+)
 from rllib_minestudio.benchmark.solutions.gathering import (
     Back,
+    Chest,
     Clear,
+    CraftItems,
     DigAndFill,
     FindBiome,
     Hunt,
     Mine,
+    SmeltItems,
     Tunnel,
     Walk,
 )
@@ -34,7 +41,7 @@ from rllib_minestudio.benchmark.solutions.using import (
     UseOnBlock,
 )
 from rllib_minestudio.env.actions import EnvAction
-from rllib_minestudio.env.agents.human_limits import WITHOUT_LIMITS
+from rllib_minestudio.env.agents.hunter import WITHOUT_LIMITS
 from rllib_minestudio.env.agents.toolmaker.agent import embedded_game, press
 from rllib_minestudio.env.agents.toolmaker.body import Skill, close_screen
 from rllib_minestudio.env.agents.toolmaker.gathering import stroll

@@ -7,18 +7,18 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from rllib_minestudio.benchmark.solutions.building import put_at
-from rllib_minestudio.benchmark.solutions.family import (
+from rllib_minestudio.benchmark.solutions.building import (
     ANY_ITEMS,
     SOME_PREY,
     Family,
     OmniscientBody,
     check_block,
     check_item,
+    put_at,
 )
 from rllib_minestudio.benchmark.solutions.gathering import run_by_path, run_to
 from rllib_minestudio.env.agents.hunter import BODIES, EYE_HEIGHT, ScriptedHunter
-from rllib_minestudio.env.agents.toolmaker.body import Skill, hold_one_of
+from rllib_minestudio.env.agents.toolmaker.body import Cell, Point, Skill, hold_one_of, middle
 from rllib_minestudio.env.agents.toolmaker.gathering import (
     Stations,
     can_mine_from,
@@ -26,10 +26,8 @@ from rllib_minestudio.env.agents.toolmaker.gathering import (
     place,
     places_for,
 )
-from rllib_minestudio.env.agents.toolmaker.sight import Cell, Point, middle
 from rllib_minestudio.env.agents.toolmaker.walking import mine, walk
-from rllib_minestudio.env.voxel.items.inventory import ItemStack
-from rllib_minestudio.env.voxel.items.items import ITEM_ID
+from rllib_minestudio.env.voxel.items.items import ITEM_ID, ItemStack
 from rllib_minestudio.env.voxel.screens.enchanting import offers
 from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS
 from rllib_minestudio.env.voxel.screens.menu import (

@@ -53,8 +53,8 @@ def convert(request: ConversionRequest) -> int:
         InvalidOptionsError: The output file exists.
         ExperimentFileError: The config module does not exist or raises an error.
     """
+    from rllib_minestudio.cli.convert.environment import as_yaml, translate
     from rllib_minestudio.cli.convert.stand_ins import ConfigModule
-    from rllib_minestudio.cli.convert.writer import as_yaml, translate
 
     if request.out is not None and request.out.exists():
         raise InvalidOptionsError(f"--out {request.out}: the file already exists.")

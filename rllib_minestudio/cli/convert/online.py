@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from rllib_minestudio.cli.convert.environment import as_yaml, experiment_name, translate
 from rllib_minestudio.cli.convert.stand_ins import Config, ConfigModule
-from rllib_minestudio.cli.convert.writer import as_yaml, experiment_name, translate
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
 from rllib_minestudio.experiments.experiment_file import minestudio_config, packaged_example
 from rllib_minestudio.foundation.console import stdout

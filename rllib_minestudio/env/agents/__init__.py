@@ -1,7 +1,6 @@
 """Agents that need no network: scripted hunters, the toolmaker and the random policy."""
 
-from rllib_minestudio.env.agents.human_limits import HumanLimits
-from rllib_minestudio.env.agents.hunter import HumanlikeHunter, ScriptedHunter
+from rllib_minestudio.env.agents.hunter import HumanlikeHunter, HumanLimits, ScriptedHunter
 from rllib_minestudio.env.agents.scripted import RandomAgent
 from rllib_minestudio.env.agents.toolmaker import Toolmaker
 

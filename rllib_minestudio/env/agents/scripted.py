@@ -8,10 +8,9 @@ from typing import Any, Protocol
 
 import gymnasium as gym
 
-from rllib_minestudio.env.agents.human_limits import PRACTISED
-from rllib_minestudio.env.agents.hunter import BODIES, HumanlikeHunter, ScriptedHunter
+from rllib_minestudio.env.agents.hunter import BODIES, PRACTISED, HumanlikeHunter, ScriptedHunter
 from rllib_minestudio.env.agents.toolmaker import DEFAULT_GOAL, Toolmaker
-from rllib_minestudio.foundation.agent_names import (
+from rllib_minestudio.foundation.buttons import (
     HUNTER,
     PERFECT_HUNTER,
     PRACTISED_TOOLMAKER,

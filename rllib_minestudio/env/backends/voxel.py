@@ -16,7 +16,7 @@ from rllib_minestudio.env.env_options import EnvOptions
 from rllib_minestudio.env.voxel.data import NAMESPACE, NO_ENTITY, NO_PLAYER
 from rllib_minestudio.env.voxel.observed_boxes import Box, mobs_box, voxels_box
 from rllib_minestudio.errors import InvalidActionError
-from rllib_minestudio.foundation.episode_info import POV
+from rllib_minestudio.foundation.buttons import POV
 from rllib_minestudio.foundation.options import Problems
 
 if TYPE_CHECKING:

@@ -1,7 +1,6 @@
 """Callbacks of MineStudio's simulator loop, which turn a world into a task."""
 
-from rllib_minestudio.env.callbacks.actions import MaskActionsCallback, PrevActionCallback
-from rllib_minestudio.env.callbacks.base import HOOKS, MinecraftCallback
+from rllib_minestudio.env.callbacks.base import HOOKS, Compose, MinecraftCallback
 from rllib_minestudio.env.callbacks.builder import (
     CALLBACKS,
     ForeignCallback,
@@ -9,10 +8,11 @@ from rllib_minestudio.env.callbacks.builder import (
     check_callbacks,
     summon_mobs,
 )
-from rllib_minestudio.env.callbacks.compose import Compose
 from rllib_minestudio.env.callbacks.extra_observations import (
     CursorCallback,
     InventoryCallback,
+    MaskActionsCallback,
+    PrevActionCallback,
     VoxelsCallback,
 )
 from rllib_minestudio.env.callbacks.initial_state import (

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rllib_minestudio.env.callbacks.actions import MaskActionsCallback, PrevActionCallback
-from rllib_minestudio.env.callbacks.base import HOOKS, Info, Obs, Sim, StepResult
-from rllib_minestudio.env.callbacks.compose import Compose, declares
+from rllib_minestudio.env.callbacks.base import HOOKS, Compose, Info, Obs, Sim, StepResult, declares
 from rllib_minestudio.env.callbacks.extra_observations import (
     CursorCallback,
     InventoryCallback,
+    MaskActionsCallback,
+    PrevActionCallback,
     VoxelsCallback,
 )
 from rllib_minestudio.env.callbacks.initial_state import (

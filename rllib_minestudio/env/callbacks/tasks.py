@@ -10,9 +10,15 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from rllib_minestudio.env.callbacks.actions import PrevActionCallback
-from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim, StepResult
-from rllib_minestudio.env.callbacks.compose import Compose
+from rllib_minestudio.env.callbacks.base import (
+    Compose,
+    Info,
+    MinecraftCallback,
+    Obs,
+    Sim,
+    StepResult,
+)
+from rllib_minestudio.env.callbacks.extra_observations import PrevActionCallback
 from rllib_minestudio.env.callbacks.initial_state import (
     CommandsCallback,
     InitInventoryCallback,
@@ -25,6 +31,7 @@ from rllib_minestudio.env.callbacks.resets import (
 )
 from rllib_minestudio.env.callbacks.rewards import RewardsCallback
 from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.foundation.buttons import TASK
 from rllib_minestudio.foundation.documents import (
     Document,
     Name,
@@ -34,7 +41,6 @@ from rllib_minestudio.foundation.documents import (
     parse_written,
     read_plain_yaml,
 )
-from rllib_minestudio.foundation.episode_info import TASK
 from rllib_minestudio.foundation.files import SmallFileError
 from rllib_minestudio.foundation.options import Problems, is_integer, is_list
 

@@ -28,7 +28,7 @@ from rllib_minestudio.foundation.options import (
     is_integer,
     option,
 )
-from rllib_minestudio.models.float_precision import FLOAT32, arithmetic
+from rllib_minestudio.models.acting import FLOAT32, arithmetic
 from rllib_minestudio.models.value_head import ValueHead
 from rllib_minestudio.models.vpt.network import ActionHeads
 

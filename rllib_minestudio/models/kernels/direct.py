@@ -39,8 +39,7 @@ from rllib_minestudio.models.kernels.direct_layers import (
     unpool,
     write_dense,
 )
-from rllib_minestudio.models.kernels.machine_code import take_ticket
-from rllib_minestudio.models.kernels.vectors import LANES, load, store, zeros
+from rllib_minestudio.models.kernels.vectors import LANES, load, store, take_ticket, zeros
 
 # ---------------------------------------------------------------------------- sizes
 # Shared by forward and backward passes: sizes, and where numbers are kept.

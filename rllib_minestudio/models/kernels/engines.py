@@ -29,7 +29,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 if TYPE_CHECKING:
-    from rllib_minestudio.models.kernels.machine_code import MachineCode
+    from rllib_minestudio.models.kernels.vectors import MachineCode
 
 _logger = logging.getLogger(__name__)
 

@@ -29,7 +29,6 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from rllib_minestudio.models.kernels.machine_code import take_ticket
 from rllib_minestudio.models.kernels.vectors import (
     FLOAT,
     FLOATS,
@@ -42,6 +41,7 @@ from rllib_minestudio.models.kernels.vectors import (
     positive_part,
     spread,
     store,
+    take_ticket,
     zeros,
 )
 

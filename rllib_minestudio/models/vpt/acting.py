@@ -17,7 +17,7 @@ from torch.nn.modules.module import (
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from rllib_minestudio.models.float_precision import DTYPES, arithmetic
+from rllib_minestudio.models.acting import DTYPES, arithmetic
 from rllib_minestudio.models.vpt.cuda_graphs import GraphedStep, Outputs
 from rllib_minestudio.models.vpt.inference import InferenceNetwork
 from rllib_minestudio.models.vpt.memory import RingMemory, VPTState

@@ -20,8 +20,14 @@ from torch.nn import functional as F
 from rllib_minestudio.models.kernels import engines
 from rllib_minestudio.models.kernels.engine_choice import TORCH, FrameNorm, choose
 from rllib_minestudio.models.kernels.engines import Convolution, ConvolutionLayer, Engine
-from rllib_minestudio.models.vpt.attention import POSITION_BASES, SelfAttention, TransformerBlock
-from rllib_minestudio.models.vpt.impala import DownStack, ImageEncoder, check_bytes
+from rllib_minestudio.models.vpt.layers import (
+    POSITION_BASES,
+    DownStack,
+    ImageEncoder,
+    SelfAttention,
+    TransformerBlock,
+    check_bytes,
+)
 from rllib_minestudio.models.vpt.memory import RingView
 from rllib_minestudio.models.vpt.network import FactoredHead, VPTNetwork
 

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import math
+from itertools import pairwise
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rllib_minestudio.models.kernels.engine_choice import choose
-from rllib_minestudio.models.kernels.engines import Convolution, ConvolutionLayer
+from rllib_minestudio.models.kernels.engine_choice import TORCH, choose
+from rllib_minestudio.models.kernels.engines import (
+    Convolution,
+    ConvolutionLayer,
+    ConvolutionStack,
+    Engine,
+)
+from rllib_minestudio.models.vpt.config import VPTConfig
 
 
 class SameConv3x3(nn.Conv2d):
@@ -98,3 +107,298 @@ def conv3x3(
     """Return [group norm of one group] -> 3x3 convolution, same size -> [ReLU]."""
     conv = SameConv3x3(channels_in, channels_out, bias=not norm)
     return FanInLayer(conv, nn.GroupNorm(1, channels_in) if norm else None, scale, relu)
+
+
+# ----------------- the image encoder: three stacks of residual convolutions, then two linear layers
+# For 128 x 128 images and channels (c0, c1, c2), the shapes of one frame are::
+#
+#     image [128, 128, 3] -> stack 0 [c0, 64, 64] -> stack 1 [c1, 32, 32] -> stack 2 [c2, 16, 16]
+#                         -> flatten -> dense [256] -> linear [hidsize]
+#
+# Axes: N frames, C channels, H height, W width. Architecture: Espeholt et al. 2018 (IMPALA,
+# arXiv:1802.01561, figure 3) with the normalisation of Baker et al. 2022 (VPT, arXiv:2206.11795,
+# appendix D.1); weights are named as in openai/Video-Pre-Training, lib/impala_cnn.py.
+
+DENSE_WIDTH = 256
+"""Width between the convolutions and the transformer, the same at every size of VPT."""
+
+BLOCKS_PER_STACK = 2
+DENSE_SCALE = 1.4
+
+
+class ResidualBlock(nn.Module):
+    """x + conv(conv(x)), shapes unchanged."""
+
+    def __init__(self, channels: int, scale: float) -> None:
+        """Create the two convolutions; each takes the square root of the block's `scale`."""
+        super().__init__()
+        self.conv0 = conv3x3(channels, channels, math.sqrt(scale), norm=True)
+        self.conv1 = conv3x3(channels, channels, math.sqrt(scale), norm=True)
+
+    def forward(self, x_nchw: Tensor) -> Tensor:
+        """x: [N, C, H, W]."""
+        return x_nchw + self.conv1(self.conv0(x_nchw))
+
+
+class DownStack(nn.Module):
+    """Convolution, max pool that halves the image, norm, residual blocks."""
+
+    def __init__(self, channels_in: int, channels: int, scale: float, is_first: bool) -> None:
+        """Create the layers; the first stack reads the image itself, which needs no norm."""
+        super().__init__()
+        # The ReLU comes after the pool: max and ReLU commute, and a quarter of the pixels is left.
+        self.firstconv = conv3x3(channels_in, channels, 1.0, norm=not is_first, relu=False)
+        self.n = nn.GroupNorm(1, channels)
+        block_scale = scale / math.sqrt(BLOCKS_PER_STACK)
+        self.blocks = nn.ModuleList(
+            ResidualBlock(channels, block_scale) for _ in range(BLOCKS_PER_STACK)
+        )
+
+    def forward(self, x_nchw: Tensor) -> Tensor:
+        """[N, C_in, H, W] -> [N, C, H/2, W/2]; bytes [N, H, W, 3] if `reads_bytes`."""
+        dtype = _dtype_of_images()
+        engine = self.engine_for(dtype, len(x_nchw))
+        if engine is not TORCH:
+            return engine.compute(x_nchw, self.weights(), dtype)
+        x_nchw = F.max_pool2d(self.firstconv(x_nchw), kernel_size=3, stride=2, padding=1)
+        x_nchw = self.n(F.relu(x_nchw, inplace=True))
+        for block in self.blocks:
+            x_nchw = block(x_nchw)
+        return x_nchw
+
+    def engine_for(self, dtype: torch.dtype, frames: int | None = None) -> Engine:
+        """Return the engine that computes the whole stack; `TORCH` means layer by layer.
+
+        Args:
+            dtype: The images' dtype on a GPU.
+            frames: The number of frames; None where weights are laid out once for many calls.
+        """
+        weight = self.firstconv.layer.weight
+        return choose(
+            ConvolutionStack(
+                channels=(weight.shape[1], weight.shape[0]),
+                dtype=dtype,
+                weight_dtype=weight.dtype,
+                device=weight.device,
+                frames=frames,
+                is_traced=torch.compiler.is_compiling(),
+            )
+        )
+
+    @property
+    def reads_bytes(self) -> bool:
+        """Whether images should be passed as bytes, [N, H, W, 3] uint8."""
+        return self.firstconv.norm is None and self.engine_for(_dtype_of_images()).reads_bytes
+
+    def weights(self) -> ConvolutionLayer:
+        """All weights, as an engine takes them."""
+        first, norm = self.firstconv.layer, self.firstconv.norm
+        of_norm = (None, None) if norm is None else (norm.weight, norm.bias)
+        # For each convolution in the blocks: its norm's weights and biases, its filters.
+        of_blocks = self.blocks.parameters()
+        of_pool = self.n.weight, self.n.bias
+        return ConvolutionLayer(
+            [first.weight, first.bias, *of_norm, *of_pool, *of_blocks], self.n.eps
+        )
+
+
+class ImpalaCNN(nn.Module):
+    """The convolution stacks and the dense layer after them."""
+
+    def __init__(self, config: VPTConfig) -> None:
+        super().__init__()
+        scale = math.sqrt(len(config.channels))
+        self.stacks = nn.ModuleList(
+            DownStack(channels_in, channels, scale, is_first=index == 0)
+            for index, (channels_in, channels) in enumerate(
+                pairwise((config.img_shape[2], *config.channels))
+            )
+        )
+        shrink = 2 ** len(config.channels)
+        pixels = (config.img_shape[0] // shrink) * (config.img_shape[1] // shrink)
+        self.dense = normed_linear(config.channels[-1] * pixels, DENSE_WIDTH, DENSE_SCALE)
+
+    def forward(self, x_nchw: Tensor) -> Tensor:
+        """[N, 3, H, W] floats in [0, 1], or what the first stack reads -> [N, 256]."""
+        for stack in self.stacks:
+            x_nchw = stack(x_nchw)
+        return self.dense(x_nchw.flatten(1))
+
+
+class ImageEncoder(nn.Module):
+    """From images of bytes to the transformer's input."""
+
+    def __init__(self, config: VPTConfig) -> None:
+        super().__init__()
+        self.cnn = ImpalaCNN(config)
+        self.linear = normed_linear(DENSE_WIDTH, config.hidsize)
+
+    def forward(self, image_bthwc: Tensor) -> Tensor:
+        """[B, T, H, W, 3] uint8 -> [B, T, hidsize] float32."""
+        check_bytes(image_bthwc)
+        x = image_bthwc.flatten(0, 1)
+        if not self.cnn.stacks[0].reads_bytes:
+            # Permuting leaves channels-last strides, the layout the convolutions are fastest in.
+            x = x.permute(0, 3, 1, 2).to(torch.float32) / 255.0
+        return self.linear(self.cnn(x)).unflatten(0, image_bthwc.shape[:2])
+
+
+def _dtype_of_images() -> torch.dtype:
+    """The dtype between the layers of a stack on a GPU."""
+    return torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else torch.float32
+
+
+def check_bytes(image: Tensor) -> None:
+    """Refuse floating-point images, whose range may be 0 to 1 or 0 to 255.
+
+    Raises:
+        TypeError: The images are not uint8.
+    """
+    if image.dtype != torch.uint8:
+        raise TypeError(
+            f"Images must be bytes (torch.uint8, 0 to 255), not {image.dtype}; "
+            "(image * 255).round().to(torch.uint8) converts them if they are from 0 to 1."
+        )
+
+
+# ---------- self-attention over memory and chunk with relative positions, and the transformer block
+# Axes are explained in `memory.py`. Weights are named as in openai/Video-Pre-Training, lib/xf.py
+# and lib/util.py.
+
+POSITION_BASES = 10
+"""Basis functions of the relative position logits."""
+
+MASKED_LOGIT = -1e9
+"""Added to the logits of invisible entries; finite, as in VPT, so no row can become NaN."""
+
+# Fan-in scales at initialisation: openai/Video-Pre-Training, lib/xf.py.
+QUERY_SCALE = 0.1
+KEY_SCALE = 0.2
+POSITION_SCALE = 0.1
+BASIS_SCALE = 0.2
+
+
+class SelfAttention(nn.Module):
+    """Multi-head attention with muP-scaled logits and relative positions.
+
+    For frame t and entry k of age a = t - k (0 is the frame itself)::
+
+        logit[t, k] = q[t] . k[k] / d  +  r[t] . b[:, a]
+
+    with d the features of a head: 1/d, not 1/sqrt(d) (muP, Yang et al. 2022, arXiv:2203.03466).
+    r[t] has POSITION_BASES components per head; b is shared by the heads.
+    """
+
+    def __init__(self, width: int, heads: int, memory: int, scale: float) -> None:
+        """Create the projections; `scale` is the block's residual scale."""
+        super().__init__()
+        self.heads = heads
+        root = math.sqrt(scale)
+        self.q_layer = fan_in_linear(width, width, QUERY_SCALE)
+        self.k_layer = fan_in_linear(width, width, KEY_SCALE, bias=False)
+        self.v_layer = fan_in_linear(width, width, root, bias=False)
+        self.proj_layer = fan_in_linear(width, width, root)
+        self.r_layer = fan_in_linear(width, POSITION_BASES * heads, POSITION_SCALE)
+        self.b_nd = nn.Parameter(torch.empty(POSITION_BASES, memory))
+        if not self.b_nd.is_meta:  # see `rescale_fan_in`
+            nn.init.normal_(self.b_nd, std=BASIS_SCALE)
+
+    def forward(
+        self, x_bte: Tensor, keys_bme: Tensor, values_bme: Tensor, bias_b1tk: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Attend from a chunk to memory and chunk.
+
+        Args:
+            x_bte: [B, T, E] normalised input.
+            keys_bme: [B, M, E] keys of the memory.
+            values_bme: [B, M, E] values of the memory.
+            bias_b1tk: [B, 1, T, M + T] added to the logits: 0 or `MASKED_LOGIT`.
+
+        Returns:
+            The projected result [B, T, E] and the memory after the chunk, keys and values.
+        """
+        memory = keys_bme.shape[1]
+        keys_bke = torch.cat([keys_bme, self.k_layer(x_bte)], dim=1)
+        values_bke = torch.cat([values_bme, self.v_layer(x_bte)], dim=1)
+        q_bhtd = self._split_heads(self.q_layer(x_bte))
+        k_bhkd, v_bhkd = self._split_heads(keys_bke), self._split_heads(values_bke)
+
+        logits_bhtk = torch.matmul(q_bhtd, k_bhkd.transpose(-1, -2)) / q_bhtd.shape[-1]
+        logits_bhtk = logits_bhtk + self._position_logits(x_bte) + bias_b1tk
+        out_bhtd = torch.matmul(torch.softmax(logits_bhtk, dim=-1), v_bhkd)
+        out_bte = self.proj_layer(out_bhtd.transpose(1, 2).flatten(2))
+        return out_bte, keys_bke[:, -memory:], values_bke[:, -memory:]
+
+    def _split_heads(self, x_bke: Tensor) -> Tensor:
+        """[B, K, H * D] -> [B, H, K, D]."""
+        return x_bke.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+
+    def _position_logits(self, x_bte: Tensor) -> Tensor:
+        """[B, T, E] -> [B, H, T, M + T]: the term r . b of the logits, placed by age."""
+        r_bhtn = self._split_heads(self.r_layer(x_bte))
+        # Oldest first, like the entries.
+        by_age_bhtm = torch.matmul(r_bhtn, self.b_nd.flip(-1))
+        return shift_into_band(by_age_bhtm)
+
+
+def shift_into_band(x_tm: Tensor) -> Tensor:
+    """Move row t right by t + 1 columns: from "by age" to "by entry" coordinates.
+
+    With T = 3 and M = 3 (letters oldest to newest, 0 is fill)::
+
+        a b c        0 a b c 0 0
+        d e f   ->   0 0 d e f 0
+        g h i        0 0 0 g h i
+
+    Done by padding and reinterpreting the flat memory, which costs one copy in each direction
+    (Huang et al. 2018, Music Transformer, arXiv:1809.04281, section 3.4.1).
+
+    Args:
+        x_tm: [..., T, M].
+
+    Returns:
+        [..., T, M + T].
+    """
+    *leading, time, memory = x_tm.shape
+    entries = memory + time
+    padded = F.pad(x_tm, (1, time))  # rows one entry longer than the result's
+    flat = padded.flatten(-2)[..., : time * entries]
+    return flat.reshape(*leading, time, entries)
+
+
+class RecurrentCell(nn.Module):
+    """Holds the attention under the name it has in checkpoints (`r.orc_block`)."""
+
+    def __init__(self, attention: SelfAttention) -> None:
+        super().__init__()
+        self.orc_block = attention
+
+
+class TransformerBlock(nn.Module):
+    """Attention and a pointwise MLP, each with a layer norm before and a residual around.
+
+    The attention's residual starts *after* its layer norm, unlike the usual pre-norm block: that
+    is how VPT was trained (lib/util.py, `ResidualRecurrentBlock.forward`).
+    """
+
+    def __init__(self, config: VPTConfig) -> None:
+        super().__init__()
+        width = config.hidsize
+        # Two residual branches in each of n blocks: variances of 1 / 2n add up to 1.
+        scale = (2 * config.n_recurrence_layers) ** -0.5
+        self.pre_r_ln = nn.LayerNorm(width)
+        self.r = RecurrentCell(
+            SelfAttention(width, config.attention_heads, config.memory_length, scale)
+        )
+        inner = width * config.pointwise_ratio
+        self.mlp0 = normed_linear(width, inner)
+        self.mlp1 = FanInLayer(nn.Linear(inner, width), None, scale, relu=False)
+
+    def forward(
+        self, x_bte: Tensor, keys_bme: Tensor, values_bme: Tensor, bias_b1tk: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the block's output and its new memory; arguments as `SelfAttention`."""
+        x_bte = self.pre_r_ln(x_bte)
+        out_bte, keys_bme, values_bme = self.r.orc_block(x_bte, keys_bme, values_bme, bias_b1tk)
+        x_bte = x_bte + out_bte
+        return x_bte + self.mlp1(self.mlp0(x_bte)), keys_bme, values_bme

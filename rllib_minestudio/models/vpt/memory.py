@@ -16,8 +16,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from rllib_minestudio.models.vpt.attention import MASKED_LOGIT
 from rllib_minestudio.models.vpt.config import VPTConfig
+from rllib_minestudio.models.vpt.layers import MASKED_LOGIT
 
 
 class RingMemory:

@@ -25,19 +25,23 @@ from torch.linalg import vecdot
 from torch.nn import functional as F
 
 from rllib_minestudio.foundation.buttons import BUTTON_GROUPS, NUM_BUTTONS
+from rllib_minestudio.models.acting import BFLOAT16, arithmetic
 from rllib_minestudio.models.distributions import (
     ActionDistribution,
     Categorical,
     FactoredCategorical,
     JointCategorical,
 )
-from rllib_minestudio.models.float_precision import BFLOAT16, arithmetic
 from rllib_minestudio.models.value_head import ValueHead
-from rllib_minestudio.models.vpt.attention import MASKED_LOGIT, TransformerBlock
 from rllib_minestudio.models.vpt.config import VPTConfig
 from rllib_minestudio.models.vpt.cuda_graphs import Tensors, TrainingGraph
-from rllib_minestudio.models.vpt.impala import ImageEncoder
-from rllib_minestudio.models.vpt.layers import fan_in_linear, normed_linear
+from rllib_minestudio.models.vpt.layers import (
+    MASKED_LOGIT,
+    ImageEncoder,
+    TransformerBlock,
+    fan_in_linear,
+    normed_linear,
+)
 from rllib_minestudio.models.vpt.memory import VPTState, visibility
 
 _logger = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
 from rllib_minestudio import checkpoints
 from rllib_minestudio.checkpoints.lookup import PRIORS, shipped_names
-from rllib_minestudio.evaluation.evaluate import evaluate
+from rllib_minestudio.evaluation.during_training import evaluate
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
 from rllib_minestudio.evaluation.policy_loading import evaluation_config
 from rllib_minestudio.experiments.played_policy import load_starting_policy

@@ -10,9 +10,9 @@ import pytest
 
 from rllib_minestudio.algorithms.env_pool import EnvPoolOptions, InlineEnvs, ProcessEnvs
 from rllib_minestudio.algorithms.env_pool.base import plain_info
-from rllib_minestudio.algorithms.env_pool.process_main import MAX_BYTES, bounded_info
+from rllib_minestudio.algorithms.env_pool.process_handle import MAX_BYTES, bounded_info
 from rllib_minestudio.errors import EnvPoolError, InvalidOptionsError
-from rllib_minestudio.foundation.episode_info import ENGINE_ERROR
+from rllib_minestudio.foundation.buttons import ENGINE_ERROR
 from rllib_minestudio.foundation.episode_seeds import EpisodeCounts
 from tests.algorithms.env_pool.faulty_envs import (
     ChattyEnv,
@@ -172,7 +172,7 @@ def test_environments_import_neither_ray_nor_torch():
     pool.reset()
     modules = trace(pool, steps=30)[1][0][0].task.split()
     pool.close()
-    assert "rllib_minestudio.algorithms.env_pool.process_main" in modules
+    assert "rllib_minestudio.algorithms.env_pool.process_handle" in modules
     assert not {"ray", "torch"} & set(modules)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from rllib_minestudio.algorithms.env_pool.process_envs import env_failures
 from rllib_minestudio.errors import EnvPoolError
-from rllib_minestudio.foundation import failure_budget
+from rllib_minestudio.foundation import processes
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def clock(monkeypatch):
     class Clock:
         now = 0.0
 
-    monkeypatch.setattr(failure_budget.time, "monotonic", lambda: Clock.now)
+    monkeypatch.setattr(processes.time, "monotonic", lambda: Clock.now)
     return Clock
 
 

@@ -13,8 +13,8 @@ from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME
 
 from rllib_minestudio.algorithms.learner import ITERATION
 from rllib_minestudio.algorithms.learner.batch import MinibatchStream, sequences_of
-from rllib_minestudio.algorithms.learner.forward import evaluate
 from rllib_minestudio.algorithms.learner.objective import adapted
+from rllib_minestudio.algorithms.learner.policy_learner import evaluate
 from rllib_minestudio.errors import NonFiniteLossError, NonFiniteWeightsError
 from tests.algorithms.toy_envs import tiny_model
 from tests.correctness.harness import Harness

@@ -14,8 +14,8 @@ import ray
 from ray.rllib.core.learner.training_data import TrainingData
 
 from rllib_minestudio.algorithms.fragment import Fragment
-from rllib_minestudio.algorithms.learner import fragment_loader
-from rllib_minestudio.algorithms.learner.fragment_loader import FragmentLoader
+from rllib_minestudio.algorithms.learner import batch as fragment_loader
+from rllib_minestudio.algorithms.learner.batch import FragmentLoader
 from rllib_minestudio.errors import FragmentsLostError
 from tests.algorithms.actors import wait_until
 

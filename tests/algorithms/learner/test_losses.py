@@ -7,13 +7,13 @@ import math
 import pytest
 import torch
 
-from rllib_minestudio.algorithms.learner import loss_terms
+from rllib_minestudio.algorithms.learner import objective
 
 
 def policy_loss(log_ratio, advantage, weight=1.0, clip_param=0.2, log_ratio_clamp=50.0):
     """The loss of one action and its gradient with respect to log pi."""
     logp = torch.tensor([log_ratio], requires_grad=True)
-    result = loss_terms.policy_loss(
+    result = objective.policy_loss(
         logp,
         torch.zeros(1),
         torch.tensor([advantage]),
@@ -73,13 +73,13 @@ def test_approximate_kl_is_the_k3_estimate():
 
 def test_importance_weight_is_truncated_and_has_no_gradient():
     proximal = torch.tensor([math.log(0.5), math.log(8.0)], requires_grad=True)
-    weight = loss_terms.importance_weight(proximal, torch.zeros(2), truncation=2.0)
+    weight = objective.importance_weight(proximal, torch.zeros(2), truncation=2.0)
     torch.testing.assert_close(weight, torch.tensor([0.5, 2.0]))
     assert not weight.requires_grad
 
 
 def test_value_loss_is_half_the_mean_square():
-    loss = loss_terms.value_loss(
+    loss = objective.value_loss(
         torch.tensor([1.0, 2.0]), torch.tensor([0.0, 4.0]), torch.full((2,), 0.5)
     )
     assert loss.item() == pytest.approx(0.5 * (1 + 4) / 2)
@@ -91,16 +91,16 @@ def test_what_a_step_without_a_share_holds_does_not_matter():
     good = torch.tensor([0.3, -0.2])
     spoilt = torch.cat([torch.tensor([1e6]), good]).requires_grad_()
     ones = torch.ones(3)
-    policy = loss_terms.policy_loss(
+    policy = objective.policy_loss(
         spoilt, torch.zeros(3), ones, ones, share, clip_param=0.2, log_ratio_clamp=50.0
     )
-    alone = loss_terms.policy_loss(
+    alone = objective.policy_loss(
         good, torch.zeros(2), ones[1:], ones[1:], share[1:], clip_param=0.2, log_ratio_clamp=50.0
     )
     for masked, expected in zip(policy, alone, strict=True):
         torch.testing.assert_close(masked, expected)
-    value = loss_terms.value_loss(spoilt, torch.zeros(3), share)
-    torch.testing.assert_close(value, loss_terms.value_loss(good, torch.zeros(2), share[1:]))
+    value = objective.value_loss(spoilt, torch.zeros(3), share)
+    torch.testing.assert_close(value, objective.value_loss(good, torch.zeros(2), share[1:]))
     (gradient,) = torch.autograd.grad(policy.loss + value, spoilt)
     assert gradient[0] == 0.0 and gradient[1] != 0.0
 
@@ -108,22 +108,20 @@ def test_what_a_step_without_a_share_holds_does_not_matter():
 def test_normalised_advantages_have_mean_zero_and_deviation_one():
     advantage = torch.arange(12.0).reshape(3, 4)
     everything = torch.ones(3, 4, dtype=torch.bool)
-    normalised = loss_terms.normalise_advantage(advantage, everything)
+    normalised = objective.normalise_advantage(advantage, everything)
     assert normalised.mean().item() == pytest.approx(0.0, abs=1e-6)
     assert normalised.std().item() == pytest.approx(1.0)
 
 
 def test_unusable_steps_have_no_part_in_normalising():
     usable = torch.tensor([True, True, False])
-    normalised = loss_terms.normalise_advantage(torch.tensor([1.0, 3.0, 1e9]), usable)
-    expected = loss_terms.normalise_advantage(torch.tensor([1.0, 3.0]), usable[:2])
+    normalised = objective.normalise_advantage(torch.tensor([1.0, 3.0, 1e9]), usable)
+    expected = objective.normalise_advantage(torch.tensor([1.0, 3.0]), usable[:2])
     torch.testing.assert_close(normalised, torch.cat([expected, torch.zeros(1)]))
 
 
 def test_explained_variance_knows_its_landmarks():
     target, usable = torch.tensor([1.0, 2.0, 3.0]), torch.ones(3, dtype=torch.bool)
-    assert loss_terms.explained_variance(target, target, usable).item() == pytest.approx(1.0)
-    assert loss_terms.explained_variance(torch.zeros(3), target, usable).item() == pytest.approx(
-        0.0
-    )
-    assert math.isnan(loss_terms.explained_variance(target, torch.ones(3), usable).item())
+    assert objective.explained_variance(target, target, usable).item() == pytest.approx(1.0)
+    assert objective.explained_variance(torch.zeros(3), target, usable).item() == pytest.approx(0.0)
+    assert math.isnan(objective.explained_variance(target, torch.ones(3), usable).item())

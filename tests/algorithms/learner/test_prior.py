@@ -7,13 +7,14 @@ import pytest
 import torch
 
 from rllib_minestudio.algorithms import MineStudioPPOConfig
-from rllib_minestudio.algorithms.learner.prior import (
+from rllib_minestudio.algorithms.prior import (
     Prior,
+    PriorLatents,
     PriorWatch,
+    PriorWeights,
     build_prior,
     is_nowhere_else,
 )
-from rllib_minestudio.algorithms.prior_latents import PriorLatents, PriorWeights
 from rllib_minestudio.models.vpt import VPTConfig
 from rllib_minestudio.models.vpt.network import kl_divergence
 from rllib_minestudio.models.vpt_rl_module import VPTRLModule, spaces_of

@@ -10,7 +10,7 @@ import pytest
 
 from rllib_minestudio.algorithms.learner.batch import sequences_of
 from rllib_minestudio.algorithms.learner.gradient_step import Peers
-from rllib_minestudio.algorithms.learner.reward_scale import EXTREME, RewardScale
+from rllib_minestudio.algorithms.learner.value_targets import EXTREME, RewardScale
 from rllib_minestudio.errors import NonFiniteLossError
 from tests.algorithms.learner.test_learner import Rounds
 from tests.algorithms.learner.test_targets import make_fragment

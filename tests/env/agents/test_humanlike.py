@@ -7,7 +7,7 @@ import pytest
 
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.agents import HumanlikeHunter, HumanLimits
-from rllib_minestudio.env.agents.human_limits import HumanHand
+from rllib_minestudio.env.agents.hunter import HumanHand
 
 AHEAD = {"name": "cow", "x": 0.0, "y": 0.0, "z": 6.0, "health": 10.0}
 BEHIND = {**AHEAD, "z": -6.0}

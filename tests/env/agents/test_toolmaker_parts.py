@@ -10,12 +10,13 @@ from rllib_minestudio.env.actions import ActionMapper
 from rllib_minestudio.env.agents import HumanLimits
 from rllib_minestudio.env.agents.toolmaker.body import (
     AgentBody,
+    Memory,
     OpenScreen,
     SeenStack,
     TrackedCursor,
+    cells_on_line,
 )
 from rllib_minestudio.env.agents.toolmaker.plan import knowledge, make_plan, most_sets
-from rllib_minestudio.env.agents.toolmaker.sight import Memory, cells_on_line
 from rllib_minestudio.env.agents.toolmaker.walking import digging_costs, find_path
 from rllib_minestudio.env.voxel.engine import VoxelEngine
 from rllib_minestudio.env.voxel.game.survey import VisibleBlocks

@@ -10,21 +10,22 @@ from __future__ import annotations
 import numpy as np
 
 from rllib_minestudio.env.voxel.engine import VoxelEngine
-from rllib_minestudio.env.voxel.items.inventory import MAIN_SLOTS
-from rllib_minestudio.env.voxel.items.items import ITEMS
+from rllib_minestudio.env.voxel.items.items import ITEMS, MAIN_SLOTS
 from rllib_minestudio.env.voxel.player.player import apply_effects
-from rllib_minestudio.env.voxel.world.block_states import covers, is_thin, stops_rays
-from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, MAX_RADIUS, MAX_RUN, WINDOW
-from rllib_minestudio.env.voxel.world.light_field import FULL, block_level, sky_level
-from rllib_minestudio.env.voxel.world.optics import (
+from rllib_minestudio.env.voxel.world.blocks import (
     DOWN,
     UP,
     closes,
+    covers,
     dims_sky,
     emission,
     is_opaque,
+    is_thin,
     optics_of,
+    stops_rays,
 )
+from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, MAX_RADIUS, MAX_RUN, WINDOW
+from rllib_minestudio.env.voxel.world.light_field import FULL, block_level, sky_level
 from rllib_minestudio.env.voxel.world.world import LOAD_RADIUS, World
 from tests.env.voxel.window import Window
 

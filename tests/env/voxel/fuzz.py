@@ -36,8 +36,7 @@ from rllib_minestudio.env.voxel.player.player import (
     WIDTH,
 )
 from rllib_minestudio.env.voxel.world import physics
-from rllib_minestudio.env.voxel.world.block_states import FAMILY_OF
-from rllib_minestudio.env.voxel.world.blocks import SCREENS
+from rllib_minestudio.env.voxel.world.blocks import FAMILY_OF, SCREENS
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT, WINDOW
 from rllib_minestudio.env.voxel.world.climate import BIOMES
 from tests.env.voxel.caches import check_caches

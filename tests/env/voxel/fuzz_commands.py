@@ -10,11 +10,9 @@ from rllib_minestudio.env.voxel.commands.entity_commands import _NAMED_SLOTS
 from rllib_minestudio.env.voxel.commands.world_commands import _RULES
 from rllib_minestudio.env.voxel.data import DIFFICULTIES
 from rllib_minestudio.env.voxel.entities.records import MOB_KIND_ID
-from rllib_minestudio.env.voxel.items.item_data import ENCHANTMENTS
-from rllib_minestudio.env.voxel.items.items import ITEM_ID
+from rllib_minestudio.env.voxel.items.items import ENCHANTMENTS, ITEM_ID
 from rllib_minestudio.env.voxel.player.player import EFFECTS
-from rllib_minestudio.env.voxel.world.block_states import FAMILY_OF
-from rllib_minestudio.env.voxel.world.blocks import BLOCKS
+from rllib_minestudio.env.voxel.world.blocks import BLOCKS, FAMILY_OF
 from rllib_minestudio.env.voxel.world.climate import BIOMES
 
 _PLAYERS = ("@p", "@s", "@a", "@r", "Player")

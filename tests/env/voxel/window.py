@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rllib_minestudio.env.voxel.world import cell_bits, tunnels, veins, worldgen
+from rllib_minestudio.env.voxel.world import caves, cell_bits, tunnels, worldgen
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, WINDOW
 
 
@@ -16,7 +16,7 @@ class Window:
         self.top = np.zeros(WINDOW * WINDOW, np.uint8)
         self.tints = np.zeros(WINDOW * WINDOW, np.uint8)
         self.hollow = cell_bits.new_bits()
-        self._rest = tunnels.new_burrows(), veins.find_shapes()
+        self._rest = tunnels.new_burrows(), caves.find_shapes()
 
     def make(self, x: int, z: int, seed: int, has_plants: bool = True) -> tuple[int, int]:
         """Makes a chunk; returns what `make_chunk` does."""

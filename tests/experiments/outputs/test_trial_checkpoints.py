@@ -8,13 +8,14 @@ import pytest
 
 from rllib_minestudio.checkpoints.lookup import best_checkpoint, complete_checkpoints
 from rllib_minestudio.checkpoints.record import (
+    NUMERICS,
     CheckpointRecord,
     digest_of,
     read_record,
     save_record,
+    versions,
 )
 from rllib_minestudio.experiments.trial_checkpoints import KeepCheckpoints
-from rllib_minestudio.foundation.provenance import NUMERICS, versions
 
 
 def save(trial, number, iteration, mean_return):

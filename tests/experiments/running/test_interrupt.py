@@ -14,8 +14,8 @@ from ray.train._internal.checkpoint_manager import _CheckpointManager
 from ray.tune.experiment import Trial
 
 from rllib_minestudio.checkpoints.lookup import complete_checkpoints
-from rllib_minestudio.experiments import interrupt as module
-from rllib_minestudio.experiments.interrupt import SAVING, SIGNALS, SaveOnInterrupt
+from rllib_minestudio.experiments import trial_checkpoints as module
+from rllib_minestudio.experiments.trial_checkpoints import SAVING, SIGNALS, SaveOnInterrupt
 from tests.cli.tiny import TINY
 from tests.processes import Process, rllib, run_rllib
 

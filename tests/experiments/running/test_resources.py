@@ -3,7 +3,7 @@
 import pytest
 
 from rllib_minestudio.algorithms import MineStudioPPO, MineStudioPPOConfig
-from rllib_minestudio.experiments.resources import resource_problems, unplaced
+from rllib_minestudio.experiments.sections import resource_problems, unplaced
 
 
 def problems(nodes, **options):

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from rllib_minestudio.checkpoints.lookup import complete_checkpoints
+from rllib_minestudio.checkpoints.record import NUMERICS
 from rllib_minestudio.errors import CheckpointError, InvalidOptionsError
 from rllib_minestudio.experiments.experiment_file import load_experiments
 from rllib_minestudio.experiments.plan import make_plan
@@ -28,7 +29,6 @@ from rllib_minestudio.experiments.resume_options import (
     write_run_record,
 )
 from rllib_minestudio.foundation.console import stdout
-from rllib_minestudio.foundation.provenance import NUMERICS
 from tests.cli.tiny import TINY
 from tests.processes import rllib, run_rllib
 

@@ -3,7 +3,7 @@
 import re
 from types import SimpleNamespace
 
-from rllib_minestudio.experiments.trial_names import LONGEST, trial_folder, trial_name
+from rllib_minestudio.experiments.resume_options import LONGEST, trial_folder, trial_name
 
 NAME = "MineStudioPPO_4b2a1_00000"
 DATE = r"\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d"

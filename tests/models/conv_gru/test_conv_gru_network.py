@@ -14,7 +14,7 @@ from rllib_minestudio.models.conv_gru.network import (
     FrameEncoder,
     NumbersEncoder,
 )
-from rllib_minestudio.models.conv_gru_rl_module import heads_for
+from rllib_minestudio.models.vpt_rl_module import heads_for
 
 BATCH, STEPS, SIZE = 3, 7, 16
 BEGINS = ((0, 0), (1, 3), (2, 3), (2, 6), (0, 5))

@@ -2,7 +2,7 @@
 
 import torch
 
-from rllib_minestudio.models.vpt.impala import DownStack
+from rllib_minestudio.models.vpt.layers import DownStack
 
 
 def random_stack(channels_in: int, channels: int) -> DownStack:

@@ -22,8 +22,7 @@ from rllib_minestudio.models.kernels.direct_engine import DIRECT
 from rllib_minestudio.models.kernels.engine_choice import ENGINES, ONEDNN, TORCH, choose
 from rllib_minestudio.models.kernels.engines import Convolution, ConvolutionStack, Processor
 from rllib_minestudio.models.kernels.winograd_engine import WINOGRAD, WINOGRAD_BACKWARD
-from rllib_minestudio.models.vpt.impala import DownStack
-from rllib_minestudio.models.vpt.layers import SameConv3x3
+from rllib_minestudio.models.vpt.layers import DownStack, SameConv3x3
 
 FLOAT32, BFLOAT16 = torch.float32, torch.bfloat16
 BACKWARD, GPU = WINOGRAD_BACKWARD, torch.device("cuda")

@@ -5,7 +5,7 @@ import torch
 
 from rllib_minestudio.models.kernels.cuda import CUDA
 from rllib_minestudio.models.kernels.engine_choice import TORCH
-from rllib_minestudio.models.vpt.impala import DownStack
+from rllib_minestudio.models.vpt.layers import DownStack
 from tests.models.kernels.stacks import random_stack
 
 pytestmark = pytest.mark.gpu

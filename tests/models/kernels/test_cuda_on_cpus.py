@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from rllib_minestudio.models.kernels import cuda
 from rllib_minestudio.models.kernels.cuda import CUDA, Normed
 from rllib_minestudio.models.kernels.engine_choice import TORCH
-from rllib_minestudio.models.vpt.impala import DownStack
+from rllib_minestudio.models.vpt.layers import DownStack
 from tests.models.kernels.stacks import random_stack
 
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rllib_minestudio.algorithms.env_runner import MineStudioEnvRunner
-from rllib_minestudio.models.float_precision import DTYPES, advise, arithmetic, set_arithmetic
+from rllib_minestudio.models.acting import DTYPES, advise, arithmetic, set_arithmetic
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt import network as network_module
 from rllib_minestudio.models.vpt.acting import InferenceSession

@@ -15,8 +15,15 @@ import gymnasium as gym
 import numpy as np
 
 from rllib_minestudio.env.actions import EnvAction
-from rllib_minestudio.env.agents.human_limits import HumanLimits
-from rllib_minestudio.env.agents.toolmaker.body import AgentBody, Glance, SeenItem, Skill
+from rllib_minestudio.env.agents.hunter import HumanLimits
+from rllib_minestudio.env.agents.toolmaker.body import (
+    COLUMNS,
+    ROWS,
+    AgentBody,
+    Glance,
+    SeenItem,
+    Skill,
+)
 from rllib_minestudio.env.agents.toolmaker.gathering import Stations, collect, gather, stroll
 from rllib_minestudio.env.agents.toolmaker.plan import (
     CRAFTING_TABLE,
@@ -28,11 +35,10 @@ from rllib_minestudio.env.agents.toolmaker.plan import (
     most_sets,
     smelt,
 )
-from rllib_minestudio.env.agents.toolmaker.sight import COLUMNS, ROWS
 from rllib_minestudio.env.backends.voxel import VoxelBackend
 from rllib_minestudio.env.minestudio_env import MineStudioEnv
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.foundation.episode_info import TASK
+from rllib_minestudio.foundation.buttons import TASK
 from rllib_minestudio.foundation.options import not_a_choice
 
 DEFAULT_GOAL = "iron_pickaxe"

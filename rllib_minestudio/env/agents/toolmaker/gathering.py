@@ -10,14 +10,16 @@ from rllib_minestudio.env.agents.hunter import EYE_HEIGHT
 from rllib_minestudio.env.agents.toolmaker.body import (
     HOTBAR,
     AgentBody,
+    Cell,
     OpenScreen,
+    Point,
     Skill,
     close_screen,
     hold_one_of,
+    middle,
     toggle_inventory,
 )
 from rllib_minestudio.env.agents.toolmaker.plan import INVENTORY, Mined
-from rllib_minestudio.env.agents.toolmaker.sight import Cell, Point, middle
 from rllib_minestudio.env.agents.toolmaker.walking import SIDES, mine, walk, walk_near
 
 _MINING_REACH = 3.9

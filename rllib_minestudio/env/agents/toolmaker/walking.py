@@ -11,11 +11,14 @@ from rllib_minestudio.env.agents.toolmaker.body import (
     REACH,
     TOOLS,
     AgentBody,
+    Cell,
+    Memory,
+    Point,
     Skill,
     hold_one_of,
     hold_slot,
+    middle,
 )
-from rllib_minestudio.env.agents.toolmaker.sight import Cell, Memory, Point, middle
 
 _FACING_DEGREES = 50.0
 _ARRIVED = 0.35  # blocks from the middle of a cell

@@ -3,24 +3,312 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import json
 import os
+import random
+import re
 import shutil
 import signal
+import socket
+import stat
 import subprocess
+import tempfile
 import time
 import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import psutil
 
-from rllib_minestudio.env.backends.minecraft.launch_options import MinecraftOptions
-from rllib_minestudio.env.backends.minecraft.node_locks import (
-    abandoned,
-    claim_port,
-    node_directory,
-    port_of,
-)
 from rllib_minestudio.errors import EngineError
+from rllib_minestudio.foundation.options import Problems, is_integer, is_number
+
+# -------------- file locks with which a node's processes share ports and take turns to start a game
+# A lock belongs to an open file (flock) and ends with the process, however that ends, so no
+# process can leave anything locked. The files are in the temporary folder, which is local to the
+# node, unlike MineStudio's directory, which several nodes may share.
+
+PORTS_PER_WORKER = 32
+_PORT_RANGE = 4096
+"""Number of ports from `first_port` on that games may use: the ranges of 128 workers."""
+_TRY_LOCK_EVERY_S = 0.05
+
+
+def node_directory() -> Path:
+    """Return this user's folder of shared state on this node; create it if it is missing.
+
+    Raises:
+        EngineError: Others may write there, and what is written there says which processes to end.
+    """
+    directory = Path(tempfile.gettempdir(), f"rllib_minestudio-{os.getuid()}")
+    directory.mkdir(mode=0o700, exist_ok=True)
+    facts = directory.lstat()
+    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid() or facts.st_mode & 0o022:
+        raise EngineError(
+            f"{str(directory)!r} must be a folder of yours that nobody else can write to. Remove "
+            "it, or set TMPDIR to a folder of your own."
+        )
+    return directory
+
+
+class Lock:
+    """A file that this process has locked; holds a note about what the lock protects."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    @property
+    def path(self) -> Path:
+        """The path of the file."""
+        return Path(self._file.name)
+
+    def read(self) -> dict[str, Any]:
+        """Return the note of the current or the previous holder; {} if there is none."""
+        self._file.seek(0)
+        try:
+            note = json.loads(self._file.read() or "{}")
+        except ValueError:  # its writer died while writing
+            return {}
+        return note if isinstance(note, dict) else {}
+
+    def write(self, note: dict[str, Any]) -> None:
+        """Replace the note."""
+        self._file.truncate(0)
+        self._file.write(json.dumps(note))
+        self._file.flush()
+
+    def clear(self) -> None:
+        """Remove the note: what the lock protects has ended properly."""
+        self._file.truncate(0)
+
+    def release(self) -> None:
+        """Unlock; may be called twice. The file stays: removing it would race with others."""
+        self._file.close()
+
+
+def try_lock(path: Path) -> Lock | None:
+    """Lock a file, creating it if it is missing; return None if it is already locked."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = path.open("a+")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        return None
+    return Lock(file)
+
+
+def claim_port(first_port: int, worker_index: int, *, avoid: frozenset[int] = frozenset()) -> Lock:
+    """Lock a port that nothing on this node uses.
+
+    Args:
+        first_port: The first port of all workers' ranges.
+        worker_index: The worker whose range of `PORTS_PER_WORKER` ports is tried first; the other
+            workers' ranges follow.
+        avoid: Ports to leave out.
+
+    Returns:
+        The lock; `port_of` returns its port.
+
+    Raises:
+        EngineError: If every port is taken.
+    """
+    start = worker_index * PORTS_PER_WORKER % _PORT_RANGE
+    for offset in range(_PORT_RANGE):
+        port = first_port + (start + offset) % _PORT_RANGE
+        if port in avoid or port > 65535:
+            continue
+        lock = try_lock(node_directory() / "ports" / f"{port}.lock")
+        if lock is None:
+            continue
+        if _is_free(port):
+            return lock
+        lock.release()
+    raise EngineError(
+        f"No port from {first_port} to {first_port + _PORT_RANGE - 1} is free for the game. Choose "
+        "another minecraft.first_port, or end the games that hold them (ss -tlnp)."
+    )
+
+
+def port_of(lock: Lock) -> int:
+    """Return the port of a lock from `claim_port`."""
+    return int(lock.path.stem)
+
+
+def abandoned() -> Iterator[Lock]:
+    """Yield the locks of ports whose holder has died without releasing them.
+
+    The caller owns each lock and must release it.
+    """
+    for path in sorted((node_directory() / "ports").glob("*.lock")):
+        if path.stat().st_size == 0:
+            continue
+        lock = try_lock(path)
+        if lock is None:
+            continue
+        if path.stat().st_size:
+            yield lock
+        else:  # released just now
+            lock.release()
+
+
+@contextlib.contextmanager
+def turn_to_start(limit: int, timeout_s: float) -> Iterator[None]:
+    """Wait for one of this node's `limit` turns to start a game, and hold it in the `with` block.
+
+    Raises:
+        EngineError: If none has become free after `timeout_s` seconds.
+    """
+    slots = [node_directory() / "starts" / f"{i}.lock" for i in range(limit)]
+    deadline = time.monotonic() + timeout_s
+    while True:
+        for path in random.sample(slots, len(slots)):
+            lock = try_lock(path)
+            if lock is not None:
+                try:
+                    yield
+                finally:
+                    lock.release()
+                return
+        if time.monotonic() >= deadline:
+            raise EngineError(
+                f"Waited {timeout_s:.0f} s for one of {limit} turns to start a game on this node. "
+                "Start fewer workers per node, or raise minecraft.starts_at_once."
+            )
+        time.sleep(_TRY_LOCK_EVERY_S * random.uniform(0.5, 1.5))
+
+
+def _is_free(port: int) -> bool:
+    """Return whether the game could listen on a port."""
+    with socket.socket() as probe:
+        # Like the game: a port whose last connection is in TIME_WAIT is free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("", port))
+        except OSError:
+            return False
+    return True
+
+
+# ---------------- the options of the real game: the mapping `minecraft` in the environment's config
+
+DISPLAYS = ("auto", "xvfb", "virtualgl", "existing")
+LAST_PORT = 65535
+
+_MEMORY = re.compile(r"[1-9][0-9]{0,3}[gG]|[1-9][0-9]{0,6}[mM]")
+
+
+@dataclass(frozen=True)
+class MinecraftOptions:
+    """How the real game is launched and how long it may take.
+
+    Attributes:
+        directory: MineStudio's directory, with the game in `engine/`. None means the environment
+            variable MINESTUDIO_DIR, or `MineStudio` in the system's temporary folder.
+        display: Where the game draws. "xvfb": a virtual screen per game, drawn by the CPU;
+            "virtualgl": drawn by `device`; "existing": the screen that DISPLAY names; "auto":
+            "virtualgl" if the environment variable MINESTUDIO_GPU_RENDER is 1, else "xvfb".
+        device: What VirtualGL draws on: "egl", or a path such as "/dev/dri/card0".
+        java_memory: Upper bound of the game's Java heap, such as "2G".
+        first_port: Where the search for a free port begins. Each worker first searches its own
+            range.
+        starts_at_once: How many games of this node may be starting or loading a world at the
+            same time. Others wait for their turn.
+        launch_timeout_s: Seconds from the start of the process until the game is ready.
+        reset_timeout_s: Seconds in which a world has to be loaded.
+        step_timeout_s: Seconds for one tick.
+        restart_interval: Episodes after which the game is restarted, because Java's memory use
+            grows; 0 for never.
+    """
+
+    directory: str | None = None
+    display: str = "auto"
+    device: str = "egl"
+    java_memory: str = "2G"
+    first_port: int = 20000
+    starts_at_once: int = max(1, (os.cpu_count() or 4) // 4)
+    launch_timeout_s: float = 180.0
+    reset_timeout_s: float = 90.0
+    step_timeout_s: float = 30.0
+    restart_interval: int = 0
+
+    @classmethod
+    def from_mapping(cls, options: Any) -> MinecraftOptions:
+        """Check options from a user, and fill in the defaults.
+
+        Raises:
+            InvalidOptionsError: If anything is wrong; lists all problems.
+        """
+        if isinstance(options, cls):
+            return options
+        problems = Problems("minecraft")
+        if not isinstance(options, Mapping):
+            problems.add("minecraft", options, "must be a mapping")
+            options = {}
+        names = [option.name for option in fields(cls)]
+        checked = cls(**problems.known("option", options, names))
+        _check(problems, checked)
+        problems.raise_if_any()
+        return checked
+
+    @property
+    def root(self) -> Path:
+        """MineStudio's directory."""
+        default = Path(tempfile.gettempdir(), "MineStudio")
+        return Path(self.directory or os.environ.get("MINESTUDIO_DIR") or default).expanduser()
+
+    @property
+    def jar(self) -> Path:
+        """The game's jar file, where MineStudio looks for it."""
+        return self.root / "engine" / "build" / "libs" / "mcprec-6.13.jar"
+
+    @property
+    def draws_with(self) -> str:
+        """The display, with "auto" resolved."""
+        if self.display != "auto":
+            return self.display
+        return "virtualgl" if os.environ.get("MINESTUDIO_GPU_RENDER") == "1" else "xvfb"
+
+    @property
+    def commands(self) -> Path:
+        """The folder of the embedded engine's commands, if it stands in for the game."""
+        return self.root / "engine" / "bin"
+
+    def search_path(self) -> str:
+        """Return the folders to search for programs: the engine's own, JAVA_HOME's, then PATH."""
+        folders = [self.commands]
+        if java_home := os.environ.get("JAVA_HOME"):
+            folders.append(Path(java_home, "bin"))
+        return os.pathsep.join([*map(str, folders), os.environ.get("PATH", os.defpath)])
+
+
+def _check(problems: Problems, options: MinecraftOptions) -> None:
+    directory: Any = options.directory
+    if directory is not None and (not isinstance(directory, str) or not directory):
+        problems.add("directory", directory, "must be a path, or None")
+    problems.choice("display", options.display, DISPLAYS)
+    if not isinstance(options.device, str) or not options.device:
+        problems.add("device", options.device, "must be 'egl' or the path of a device")
+    if not isinstance(options.java_memory, str) or not _MEMORY.fullmatch(options.java_memory):
+        problems.add("java_memory", options.java_memory, "must be a size such as '2G' or '1500M'")
+    if not is_integer(options.first_port) or not 1024 <= options.first_port <= LAST_PORT - 5000:
+        rule = f"must be an integer from 1024 to {LAST_PORT - 5000}"
+        problems.add("first_port", options.first_port, rule)
+    if not is_integer(options.starts_at_once) or not 1 <= options.starts_at_once <= 10_000:
+        problems.add("starts_at_once", options.starts_at_once, "must be an integer from 1 to 10000")
+    for name in ("launch_timeout_s", "reset_timeout_s", "step_timeout_s"):
+        seconds = getattr(options, name)
+        if not is_number(seconds) or seconds <= 0:
+            problems.add(name, seconds, "must be a positive number of seconds")
+    if not is_integer(options.restart_interval) or options.restart_interval < 0:
+        rule = "must be an integer of at least 0 (episodes; 0 for never)"
+        problems.add("restart_interval", options.restart_interval, rule)
+
+
+# --------------- one running game: a process group, from its launch to the removal of its last file
 
 _PORT_LINE = "***** Start MalmoEnvServer on port "
 _READY_LINE = "CLIENT enter state: DORMANT"

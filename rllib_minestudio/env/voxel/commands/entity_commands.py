@@ -7,19 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from rllib_minestudio.env.voxel.commands.nbt import NbtError, name_in, read_nbt
 from rllib_minestudio.env.voxel.commands.parsing import (
     PLAYER,
     CommandError,
     CommandResult,
+    NbtError,
     SelectedEntity,
     Source,
+    name_in,
     need,
     plain_name,
     read_bool,
     read_float,
     read_int,
     read_name,
+    read_nbt,
     read_position,
     reasons,
     require_in_world,
@@ -38,19 +40,19 @@ from rllib_minestudio.env.voxel.entities.records import (
     YOUNG_AGE,
 )
 from rllib_minestudio.env.voxel.game import spawning
-from rllib_minestudio.env.voxel.game.event_handlers import resolve_all
-from rllib_minestudio.env.voxel.items.inventory import (
+from rllib_minestudio.env.voxel.game.game import resolve_all
+from rllib_minestudio.env.voxel.items.items import (
+    ACTING,
     CHEST_SLOT,
+    ENCHANTMENTS,
     FEET_SLOT,
     HEAD_SLOT,
     HOTBAR_SLOTS,
+    ITEM_ID,
+    ITEMS,
     LEGS_SLOT,
     MAIN_SLOTS,
     OFFHAND_SLOT,
-)
-from rllib_minestudio.env.voxel.items.item_data import (
-    ACTING,
-    ENCHANTMENTS,
     POTION_ITEMS,
     POTIONS,
     enchanted,
@@ -59,7 +61,6 @@ from rllib_minestudio.env.voxel.items.item_data import (
     potion_data,
     with_wear,
 )
-from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
 from rllib_minestudio.env.voxel.player.player import EFFECTS, clear_effects, give_effect, lacking
 from rllib_minestudio.env.voxel.screens.enchanting import excludes
 from rllib_minestudio.env.voxel.world.climate import BIOMES

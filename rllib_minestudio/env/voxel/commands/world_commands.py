@@ -25,18 +25,21 @@ from rllib_minestudio.env.voxel.data import (
     TIMES,
     WEATHERS,
 )
-from rllib_minestudio.env.voxel.game import fire, golems
+from rllib_minestudio.env.voxel.game import fire, husbandry
 from rllib_minestudio.env.voxel.game.game_state import GAME_RULES
 from rllib_minestudio.env.voxel.game.loot import drop_loot
 from rllib_minestudio.env.voxel.game.screen_handling import spill
-from rllib_minestudio.env.voxel.world.block_states import (
+from rllib_minestudio.env.voxel.world.blocks import (
+    AIR,
     ANY_BLOCK,
+    BLOCK_ID,
+    BLOCKS,
     FAMILY_OF,
     BlockFilter,
+    Shape,
     block_of,
     kind_of,
 )
-from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, BLOCKS, Shape
 from rllib_minestudio.errors import did_you_mean
 
 _LARGEST_FILL = 32768
@@ -78,7 +81,7 @@ def setblock(source: Source, arguments: list[str]) -> CommandResult:
     _require_room(source, 1)
     if not _put(source, ((x, x + 1), (y, y + 1), (z, z + 1)), block, mode, only):
         raise CommandError("Could not set the block")
-    golems.come_to_life(source.state, (x, y, z))
+    husbandry.come_to_life(source.state, (x, y, z))
     if kind_of(block) == fire.FIRE:
         fire.settle(source.state, (x, y, z))
     return CommandResult(True, f"Changed the block at {x}, {y}, {z}", lacking)

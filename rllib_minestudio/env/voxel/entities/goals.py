@@ -19,8 +19,7 @@ from rllib_minestudio.env.voxel.entities.records import MOB_KINDS, MobKind
 from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.world import physics
-from rllib_minestudio.env.voxel.world.block_states import kind_of
-from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, GRASS_BLOCK
+from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, GRASS_BLOCK, kind_of
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT, block_index
 from rllib_minestudio.errors import EngineError
 

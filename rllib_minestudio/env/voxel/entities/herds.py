@@ -35,8 +35,7 @@ from rllib_minestudio.env.voxel.entities.records import (
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.world import physics
 from rllib_minestudio.env.voxel.world.block_shapes import stops_nothing
-from rllib_minestudio.env.voxel.world.block_states import kind_of
-from rllib_minestudio.env.voxel.world.blocks import BLOCKS, GRASS_BLOCK
+from rllib_minestudio.env.voxel.world.blocks import BLOCKS, GRASS_BLOCK, kind_of
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, block_index, column_index
 from rllib_minestudio.env.voxel.world.climate import BIOMES, biome_at, hash_place
 from rllib_minestudio.env.voxel.world.land import Chunk, square

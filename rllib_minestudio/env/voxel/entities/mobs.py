@@ -42,12 +42,11 @@ from rllib_minestudio.env.voxel.entities.records import (
 )
 from rllib_minestudio.env.voxel.items.items import ITEMS
 from rllib_minestudio.env.voxel.kernels import kernel
-from rllib_minestudio.env.voxel.world import lava, physics, surfaces
+from rllib_minestudio.env.voxel.world import physics, surfaces
 from rllib_minestudio.env.voxel.world.block_shapes import stops_nothing
-from rllib_minestudio.env.voxel.world.block_states import kind_of
-from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, LAVA
+from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, LAVA, kind_of
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT, block_index
-from rllib_minestudio.env.voxel.world.burning import is_in_fire
+from rllib_minestudio.env.voxel.world.surfaces import is_in_fire
 
 ACTIVE_RANGE = 72.0
 """Mobs farther from the player than this along x or z do not move: their land may be unloaded."""
@@ -123,10 +122,10 @@ def _walk(blocks: NDArray[np.uint16], mob: np.void, speed: float) -> float:
     damage = physics.fall(mob, moved_y, surfaces.softness(landing, False))
     if MOB_GLIDES[mob.kind]:
         damage = 0.0
-    if lava.is_in_lava(blocks, mob.position):
+    if surfaces.is_in_lava(blocks, mob.position):
         if mob.effect_ticks[FIRE_RESISTANCE] == 0:
-            damage = max(damage, lava.DAMAGE)
-        lava.slow_down(velocity, 1.0)
+            damage = max(damage, surfaces.DAMAGE)
+        surfaces.slow_down(velocity, 1.0)
     else:
         physics.apply_gravity_and_drag(mob, slipperiness if was_on_ground else 1.0)
         if MOB_GLIDES[mob.kind] and not mob.on_ground and velocity[1] < 0.0:
@@ -477,7 +476,7 @@ def tick_items(
         item.moved[0] = item.position[0] - x
         item.moved[1] = item.position[1] - y
         item.moved[2] = item.position[2] - z
-        if lava.is_in_lava(blocks, item.position) and not _IS_FIREPROOF[item["item"]]:
+        if surfaces.is_in_lava(blocks, item.position) and not _IS_FIREPROOF[item["item"]]:
             item.quantity = 0  # it vanishes in the next tick
             continue
         if _is_merge_due(item, x, y, z):
@@ -622,7 +621,7 @@ def rare_conditions(
         count: How many records are in use.
     """
     found = int64(0)
-    if lava.is_in_lava(blocks, position):
+    if surfaces.is_in_lava(blocks, position):
         found |= IN_LAVA
     x, y, z = np.floor(position[0]), np.floor(position[1]), np.floor(position[2])
     if 0 <= y < HEIGHT and kind_of(blocks[block_index(int64(x), int64(y), int64(z))]) == _PORTAL:

@@ -27,15 +27,16 @@ from rllib_minestudio.env.voxel.game.placement import (
 )
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
 from rllib_minestudio.env.voxel.player.player import STANDING_HEIGHT, WIDTH
-from rllib_minestudio.env.voxel.world.block_states import (
+from rllib_minestudio.env.voxel.world.blocks import (
+    AIR,
+    BLOCK_ID,
     block_of,
     kind_of,
     properties_of,
     turned_to,
 )
-from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT
-from rllib_minestudio.env.voxel.world.burning import (
+from rllib_minestudio.env.voxel.world.surfaces import (
     FIRE,
     FLAMMABLE,
     SPREADS,

@@ -30,9 +30,14 @@ from rllib_minestudio.env.voxel.entities.records import (
 )
 from rllib_minestudio.env.voxel.game.block_ticks import BlockTicks, Place
 from rllib_minestudio.env.voxel.game.statistics import Statistics
-from rllib_minestudio.env.voxel.items.inventory import ItemStack
-from rllib_minestudio.env.voxel.items.item_data import level_of, wear_of, with_wear
-from rllib_minestudio.env.voxel.items.items import EMPTY, ITEMS
+from rllib_minestudio.env.voxel.items.items import (
+    EMPTY,
+    ITEMS,
+    ItemStack,
+    level_of,
+    wear_of,
+    with_wear,
+)
 from rllib_minestudio.env.voxel.player.combat import hurt_player
 from rllib_minestudio.env.voxel.player.player import NO_SLOT, Player
 from rllib_minestudio.env.voxel.player.raycast import TARGET_DTYPE, look_direction

@@ -5,26 +5,41 @@ How animals follow, find a partner and graze is in `entities/goals.py`; what res
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
-from rllib_minestudio.env.voxel.entities.goals import LOVE_TICKS
+from rllib_minestudio.env.voxel.data import read_csv
+from rllib_minestudio.env.voxel.entities.goals import LOVE_TICKS, NO_GOAL, STROLL
 from rllib_minestudio.env.voxel.entities.mobs import DROP_DELAY
 from rllib_minestudio.env.voxel.entities.records import (
     DYES,
+    LED,
     MOB_CAPACITY,
     MOB_KIND_ID,
     MOB_KINDS,
     SHORN,
+    TIED,
+    UNTIED,
     YOUNG_AGE,
 )
+from rllib_minestudio.env.voxel.game.block_ticks import Place
 from rllib_minestudio.env.voxel.game.game_state import GameState
-from rllib_minestudio.env.voxel.items.inventory import ItemStack
-from rllib_minestudio.env.voxel.items.items import EMPTY, ITEM_ID
+from rllib_minestudio.env.voxel.game.placement import is_supported
+from rllib_minestudio.env.voxel.items.items import EMPTY, ITEM_ID, ItemStack
 from rllib_minestudio.env.voxel.screens.crafting import craft
-from rllib_minestudio.env.voxel.world.block_states import kind_of
-from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, DIRT, GRASS_BLOCK
+from rllib_minestudio.env.voxel.world.blocks import (
+    AIR,
+    BLOCK_ID,
+    DIRT,
+    FAMILY_OF,
+    GRASS_BLOCK,
+    block_of,
+    kind_of,
+)
+from rllib_minestudio.env.voxel.world.climate import BIOMES, biome_at
 
 SHEEP, COW = MOB_KIND_ID["sheep"], MOB_KIND_ID["cow"]
 SHEARS, BUCKET, MILK = ITEM_ID["shears"], ITEM_ID["bucket"], ITEM_ID["milk_bucket"]
@@ -151,3 +166,199 @@ def loot_table(kind: int, coat: int, is_young: bool) -> str:
     if kind == SHEEP and coat < SHORN:
         return f"sheep/{DYES[coat]}"
     return MOB_KINDS[kind].loot
+
+
+# ---------------------------------------------------------------- golems, as in Minecraft Java 1.16
+# Golems, as in Minecraft Java 1.16: a pumpkin's face on top of snow or iron brings them to life.
+# A snow golem leaves snow where it is not too warm, and melts where it is hot. What the game's
+# golems do to monsters they cannot do here, since there are none; an iron golem that a player
+# built never attacks players, and one that a command summoned does not here either.
+
+_FACES = frozenset((BLOCK_ID["carved_pumpkin"], BLOCK_ID["jack_o_lantern"]))
+_SNOW_BLOCK, _IRON_BLOCK = BLOCK_ID["snow_block"], BLOCK_ID["iron_block"]
+_SNOW, _SNOW_GOLEM = block_of(BLOCK_ID["snow"], {}), MOB_KIND_ID["snow_golem"]
+_TEMPERATURE = {row["biome"]: float(row["temperature"]) for row in read_csv("biomes.csv")}
+_MELTS, _SNOWS = 1.0, 0.8
+"""Temperature of a biome above which snow golems melt, and below which they leave snow."""
+_MELTING, _MELTING_TICKS = 1.0, 10
+"""Health that a melting golem loses, and how often: it is shielded in between."""
+_TRACK = tuple((dx, dz) for dx in (-0.25, 0.25) for dz in (-0.25, 0.25))
+"""The corners of a snow golem's track from its middle, in blocks."""
+
+
+class _Form(NamedTuple):
+    """What a golem is made of.
+
+    Attributes:
+        mob: Its name.
+        kind: The kind of its blocks.
+        blocks: Where they are from the pumpkin: along an axis, and up.
+        empty: Where there must be nothing.
+        feet: Where it stands up, upwards from the pumpkin.
+    """
+
+    mob: str
+    kind: int
+    blocks: tuple[tuple[int, int], ...]
+    empty: tuple[tuple[int, int], ...]
+    feet: int
+
+
+_FORMS = (
+    _Form("snow_golem", _SNOW_BLOCK, ((0, -1), (0, -2)), (), -2),
+    _Form(
+        "iron_golem",
+        _IRON_BLOCK,
+        ((0, -1), (-1, -1), (1, -1), (0, -2)),
+        ((-1, 0), (1, 0), (-1, -2), (1, -2)),
+        -2,
+    ),
+)
+
+
+def come_to_life(state: GameState, place: Place) -> bool:
+    """Let a golem rise if the pumpkin that was put at a place completes one.
+
+    Its blocks vanish without a drop.
+    """
+    world = state.world
+    if world.kind_at(*place) not in _FACES or state.mobs.count == MOB_CAPACITY:
+        return False
+    x, y, z = place
+    for form in _FORMS:
+        for dx, dz in ((1, 0), (0, 1)):
+            body = [(x + along * dx, y + up, z + along * dz) for along, up in form.blocks]
+            empty = [(x + along * dx, y + up, z + along * dz) for along, up in form.empty]
+            if all(world.kind_at(*cell) == form.kind for cell in body) and all(
+                world.kind_at(*cell) == AIR for cell in empty
+            ):
+                for cell in (place, *body):
+                    state.particles.burst(world.block_at(*cell), *cell)
+                world.set_blocks(dict.fromkeys((place, *body), AIR))
+                feet = (x + 0.5, y + form.feet + 0.05, z + 0.5)
+                state.mobs.add(MOB_KIND_ID[form.mob], feet, 0.0)
+                return True
+    return False
+
+
+def tick_snow_golems(state: GameState) -> None:
+    """Let snow golems melt where it is hot, and leave snow where it is not warm."""
+    world, mobs = state.world, state.mobs
+    for row, golem in enumerate(mobs.records[: mobs.count]):
+        if golem["kind"] != _SNOW_GOLEM or golem["death_ticks"]:
+            continue
+        x, y, z = golem["position"].tolist()
+        biome = BIOMES[biome_at(math.floor(x), math.floor(z), world.seed)]
+        if _TEMPERATURE[biome] > _MELTS and state.game_time % _MELTING_TICKS == 0:
+            state.hurt_mob(row, _MELTING)
+        if _TEMPERATURE[biome] < _SNOWS:
+            for dx, dz in _TRACK:
+                cell = math.floor(x + dx), math.floor(y), math.floor(z + dz)
+                if world.kind_at(*cell) == AIR and is_supported(_SNOW, cell, world.block_at):
+                    world.set_block(*cell, _SNOW)
+
+
+# ------------ leads, as in Minecraft Java 1.16: an animal follows the player, or stays near a fence
+# An animal farther than `_SLACK` blocks from the player or its fence walks there; beyond `_TAUT`
+# it is pulled, and beyond `_LONGEST` the lead comes off and drops.
+
+LEAD = ITEM_ID["lead"]
+_SLACK, _TAUT, _LONGEST = 2.0, 6.0, 10.0
+"""Blocks from the holder within which the animal stands, beyond which it is pulled, and beyond
+which the lead comes off."""
+_PULL = 0.4
+_KNOT_REACH = 7.0
+"""Distance from a fence within which the animals that the player leads are tied to it."""
+_STEP_TICKS = 10
+
+
+def animals(item: int) -> tuple[tuple[int, int], ...]:
+    """Return pairs of an index in `MOB_KINDS` and an item, for all kinds."""
+    return tuple((kind, item) for kind in range(len(MOB_KINDS)))
+
+
+def take_or_let_go(state: GameState, animal: np.void) -> bool:
+    """Put an animal on a lead, or take it off the one in the hand.
+
+    Returns:
+        Whether anything was done: one that is tied to a fence stays.
+    """
+    if animal["leash"] != UNTIED:
+        return let_go(state, animal)
+    animal["leash"] = LED
+    state.count_use()
+    state.use_up()
+    return True
+
+
+def let_go(state: GameState, animal: np.void) -> bool:
+    """Take an animal off the lead in the hand, which drops; return whether it was on one."""
+    if animal["leash"] != LED:
+        return False
+    _come_off(state, animal)
+    return True
+
+
+def tie(state: GameState, place: Place) -> bool:
+    """Tie the animals that the player leads to a fence, or untie those of its knot.
+
+    Returns:
+        Whether there were any.
+    """
+    if FAMILY_OF[state.world.kind_at(*place)].name != "fence":
+        return False
+    mobs = state.mobs.records[: state.mobs.count]
+    middle = np.array(place) + 0.5
+    led = [
+        mob
+        for mob in mobs
+        if mob["leash"] == LED and np.abs(mob["position"] - middle).max() <= _KNOT_REACH
+    ]
+    for mob in led:
+        mob["leash"], mob["knot"] = TIED, place
+    tied = [mob for mob in mobs if mob["leash"] == TIED and tuple(mob["knot"]) == place]
+    if not led:
+        for mob in tied:
+            _come_off(state, mob)
+    return bool(led or tied)
+
+
+def tick(state: GameState) -> None:
+    """Let animals on leads follow, be pulled, or come off."""
+    mobs = state.mobs.records[: state.mobs.count]
+    for row in np.flatnonzero(mobs["leash"]).tolist():
+        _follow(state, mobs[row])
+
+
+def _follow(state: GameState, animal: np.void) -> None:
+    """Pull an animal towards its holder, or let it walk there."""
+    if animal["leash"] == TIED:
+        place = tuple(animal["knot"].tolist())
+        is_loaded = state.world.is_loaded(place[0], place[2])
+        if is_loaded and FAMILY_OF[state.world.kind_at(*place)].name != "fence":
+            _come_off(state, animal)
+            return
+        holder = np.array(place) + 0.5
+    else:
+        holder = state.player.position
+    if animal["death_ticks"] or (animal["leash"] == LED and state.player_dead):
+        _come_off(state, animal)
+        return
+    apart = holder - animal["position"]
+    distance = math.sqrt(float(apart @ apart))
+    if distance > _LONGEST:
+        _come_off(state, animal)
+    elif distance > _TAUT:
+        along = apart / distance
+        animal["velocity"] += np.copysign(along * along * _PULL, along)
+    elif distance > _SLACK and animal["goal"] in (NO_GOAL, STROLL):
+        step = apart / distance * (distance - _SLACK)
+        animal["goal"], animal["goal_ticks"], animal["follows_player"] = STROLL, _STEP_TICKS, 0
+        animal["goal_x"] = animal["position"][0] + step[0]
+        animal["goal_z"] = animal["position"][2] + step[2]
+
+
+def _come_off(state: GameState, animal: np.void) -> None:
+    animal["leash"] = UNTIED
+    x, y, z = animal["position"].tolist()
+    state.scatter_item(LEAD, 1, (x, y + 0.5, z), DROP_DELAY)

@@ -28,8 +28,7 @@ from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS, Item
 from rllib_minestudio.env.voxel.screens.crafting import SMELTING
-from rllib_minestudio.env.voxel.world.block_states import kind_of, properties_of
-from rllib_minestudio.env.voxel.world.blocks import BLOCKS, SHEARS
+from rllib_minestudio.env.voxel.world.blocks import BLOCKS, SHEARS, kind_of, properties_of
 from rllib_minestudio.errors import EngineError
 
 

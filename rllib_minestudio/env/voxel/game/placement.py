@@ -27,17 +27,18 @@ from rllib_minestudio.env.voxel.world.block_shapes import (
     stops_all,
     stops_nothing,
 )
-from rllib_minestudio.env.voxel.world.block_states import (
+from rllib_minestudio.env.voxel.world.blocks import (
+    BLOCK_ID,
+    BLOCKS,
     FAMILY_OF,
+    PLANTS,
     block_of,
     is_replaceable,
     kind_of,
     properties_of,
     turned_to,
 )
-from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, BLOCKS
-from rllib_minestudio.env.voxel.world.burning import FLAMMABLE
-from rllib_minestudio.env.voxel.world.plants import PLANTS
+from rllib_minestudio.env.voxel.world.surfaces import FLAMMABLE
 
 Cell = tuple[int, int, int]
 BlockAt = Callable[[int, int, int], int]

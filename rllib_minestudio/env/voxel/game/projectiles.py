@@ -33,8 +33,7 @@ from rllib_minestudio.env.voxel.game import fire
 from rllib_minestudio.env.voxel.game.block_ticks import Place
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.game.placement import beside, direction_of
-from rllib_minestudio.env.voxel.items.item_data import POTIONS, potion_of
-from rllib_minestudio.env.voxel.items.items import ITEM_ID, FoodEffect
+from rllib_minestudio.env.voxel.items.items import ITEM_ID, POTIONS, FoodEffect, potion_of
 from rllib_minestudio.env.voxel.player.combat import KNOCKBACK, strike
 from rllib_minestudio.env.voxel.player.player import (
     BOW_TICKS,

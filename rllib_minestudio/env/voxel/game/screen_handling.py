@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.game.game_state import GameState
-from rllib_minestudio.env.voxel.items.inventory import Inventory, ItemStack
-from rllib_minestudio.env.voxel.items.items import ITEMS
+from rllib_minestudio.env.voxel.items.items import ITEMS, Inventory, ItemStack
 from rllib_minestudio.env.voxel.player.player import (
     ATTACK,
     NO_SLOT,

@@ -45,16 +45,23 @@ from rllib_minestudio.env.voxel.game.game_state import GAME_RULES, GameState
 from rllib_minestudio.env.voxel.game.projectiles import THROWN
 from rllib_minestudio.env.voxel.game.screen_handling import open_again, prepare_inventory
 from rllib_minestudio.env.voxel.game.statistics import STATISTICS
-from rllib_minestudio.env.voxel.items.inventory import HOTBAR_SLOTS, SLOTS, ItemStack
-from rllib_minestudio.env.voxel.items.item_data import LARGEST_DATA, level_of
-from rllib_minestudio.env.voxel.items.items import EMPTY, ITEMS, mining_speeds, mining_ticks
+from rllib_minestudio.env.voxel.items.items import (
+    EMPTY,
+    HOTBAR_SLOTS,
+    ITEMS,
+    LARGEST_DATA,
+    SLOTS,
+    ItemStack,
+    level_of,
+    mining_speeds,
+    mining_ticks,
+)
 from rllib_minestudio.env.voxel.player.player import EFFECTS, PLAYER_DTYPE, Player
 from rllib_minestudio.env.voxel.player.raycast import TARGET_DTYPE
 from rllib_minestudio.env.voxel.screens.crafting import CHEST_SIZE, Furnace, Smelting
 from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS, WINDOW
 from rllib_minestudio.env.voxel.screens.screen import ClickMemory, Screen
-from rllib_minestudio.env.voxel.world.block_states import states_of
-from rllib_minestudio.env.voxel.world.blocks import BLOCKS, Shape
+from rllib_minestudio.env.voxel.world.blocks import BLOCKS, Shape, states_of
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT
 from rllib_minestudio.errors import SnapshotError
 from rllib_minestudio.foundation.documents import (

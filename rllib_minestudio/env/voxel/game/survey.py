@@ -23,8 +23,7 @@ from rllib_minestudio.env.voxel.player.raycast import (
 from rllib_minestudio.env.voxel.render.camera import FORWARD, RIGHT, STEP_X, STEP_Y, UP, Camera
 from rllib_minestudio.env.voxel.render.sky import sun_angle
 from rllib_minestudio.env.voxel.world import light_field
-from rllib_minestudio.env.voxel.world.block_states import KIND_MASK, is_thin
-from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, BLOCKS
+from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, BLOCKS, KIND_MASK, is_thin
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, block_index
 from rllib_minestudio.env.voxel.world.climate import BIOMES, biome_at
 from rllib_minestudio.env.voxel.world.land import square

@@ -6,8 +6,10 @@ the block's id; all other items have ids from `FIRST_PLAIN_ITEM` on.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -301,3 +303,338 @@ def is_block_item(item: int) -> bool:
         and BLOCKS[item].shape is not Shape.REFUSED
         and item not in _ONLY_IN_CREATIVE_MODE
     )
+
+
+# ------------------ what a stack has besides its item: a tool's wear, enchantments, a potion's kind
+# All of it is one number, the `data` of a stack, which goes wherever the stack goes: `WEAR_BITS`
+# bits of wear; then, for a potion, its index in `POTIONS`; for anything else, three bits for the
+# level of each enchantment that such an item can have, in the order of `data/enchantments.csv`.
+
+WEAR_BITS = 12
+"""No tool has more than 2,031 uses."""
+_WEAR = (1 << WEAR_BITS) - 1
+_LEVEL_BITS = 3
+_LEVEL = (1 << _LEVEL_BITS) - 1
+
+
+def wear_of(data: int) -> int:
+    """Return how often a tool has been used up so far."""
+    return data & _WEAR
+
+
+def with_wear(data: int, wear: int) -> int:
+    """Return a tool's data with another wear."""
+    return data & ~_WEAR | wear
+
+
+# ------------------------------------------------------------------------------------- enchantments
+
+
+class Enchantment(NamedTuple):
+    """A row of `data/enchantments.csv`.
+
+    Attributes:
+        name: Minecraft's identifier without the namespace.
+        levels: The highest level.
+        category: What it is for: a class of items, see `_CATEGORIES`.
+        weight: How likely a table offers it among others.
+        is_treasure: Whether no table offers it.
+        least: Enchanting power that level 0 needs; each level needs `least_by_level` more.
+        least_by_level: See `least`.
+        most: Power above which a table does not offer level 0; `most_by_level` more for each level.
+        most_by_level: See `most`.
+    """
+
+    name: str
+    levels: int
+    category: str
+    weight: int
+    is_treasure: bool
+    least: int
+    least_by_level: int
+    most: int
+    most_by_level: int
+
+
+ENCHANTMENTS: dict[str, Enchantment] = {
+    row["enchantment"]: Enchantment(
+        row["enchantment"],
+        int(row["levels"]),
+        row["category"],
+        int(row["weight"]),
+        row["treasure"] == "yes",
+        *(int(row[name]) for name in ("least", "least_by_level", "most", "most_by_level")),
+    )
+    for row in read_csv("enchantments.csv")
+}
+"""All of Minecraft 1.16.5 by name."""
+
+ACTING = frozenset(
+    (
+        *("efficiency", "fire_aspect", "flame", "infinity", "knockback", "looting", "power"),
+        *("punch", "sharpness", "silk_touch", "unbreaking"),
+    )
+)
+"""Those that have consequences in this engine."""
+
+_DIGGERS = ("pickaxe", "axe", "shovel", "hoe")
+_ARMOUR = {
+    "helmet": "armor_head",
+    "chestplate": "armor_chest",
+    "leggings": "armor_legs",
+    "boots": "armor_feet",
+}
+_ALSO_WORN = ("elytra", "carved_pumpkin", "player_head", "zombie_head", "skeleton_skull")
+_OF_AXES = ("sharpness", "smite", "bane_of_arthropods")
+"""Enchantments of swords that an axe takes, too, though no table offers them."""
+
+
+@cache
+def categories_of(item: int) -> frozenset[str]:
+    """Return the classes of enchantments that an item can have."""
+    kind = ITEMS[item]
+    end = kind.name.rpartition("_")[2]
+    found = set()
+    if end == "sword":
+        found.add("weapon")
+    if end in _DIGGERS:
+        found.add("digger")
+    if end in _ARMOUR:
+        found |= {"armor", _ARMOUR[end]}
+    if kind.name in ("bow", "crossbow", "trident", "fishing_rod"):
+        found.add(kind.name)
+    if kind.durability:
+        found |= {"breakable", "vanishable"}
+    if end in _ARMOUR or kind.name in _ALSO_WORN:
+        found |= {"wearable", "vanishable"}
+    return frozenset(found)
+
+
+@cache
+def possible_enchantments(item: int) -> tuple[str, ...]:
+    """Return the names of the enchantments that an item can have, in the order of the table."""
+    if ITEMS[item].name == "enchanted_book":
+        return ()
+    categories, is_axe = categories_of(item), ITEMS[item].name.endswith("_axe")
+    return tuple(
+        name
+        for name, enchantment in ENCHANTMENTS.items()
+        if enchantment.category in categories or (is_axe and name in _OF_AXES)
+    )
+
+
+def level_of(item: int, data: int, name: str) -> int:
+    """Return the level of an enchantment of a stack, 0 for none."""
+    bits = data >> WEAR_BITS
+    possible = possible_enchantments(item) if bits and item not in POTION_ITEMS else ()
+    return bits >> _LEVEL_BITS * possible.index(name) & _LEVEL if name in possible else 0
+
+
+def enchantments_of(item: int, data: int) -> dict[str, int]:
+    """Return the enchantments of a stack and their levels."""
+    if not data >> WEAR_BITS or item in POTION_ITEMS:
+        return {}
+    levels = {name: level_of(item, data, name) for name in possible_enchantments(item)}
+    return {name: level for name, level in levels.items() if level}
+
+
+def enchanted(item: int, data: int, levels: Mapping[str, int]) -> int:
+    """Return a stack's data with other enchantments.
+
+    Args:
+        item: The item.
+        data: The data before, whose wear stays.
+        levels: Level by name; names of `possible_enchantments`, levels 1 to 7.
+    """
+    data = wear_of(data)
+    for place, name in enumerate(possible_enchantments(item)):
+        data |= levels.get(name, 0) << WEAR_BITS + _LEVEL_BITS * place
+    return data
+
+
+LARGEST_DATA = (1 << WEAR_BITS + _LEVEL_BITS * max(map(len, map(possible_enchantments, ITEMS)))) - 1
+"""Largest data of a stack."""
+
+# ------------------------------------------------------------------------------------------ potions
+
+POTIONS: dict[str, tuple[FoodEffect, ...]] = {
+    row["potion"]: read_effects(row["effects"]) for row in read_csv("potions.csv")
+}
+"""What each kind of potion does to who drinks it (minecraft.wiki/w/Potion)."""
+_KINDS = tuple(POTIONS)
+POTION_ITEMS = frozenset(
+    ITEM_ID[name] for name in ("potion", "splash_potion", "lingering_potion", "tipped_arrow")
+)
+"""Items that have a kind of potion."""
+
+
+def potion_of(data: int) -> str:
+    """Return the kind of a potion, one of `POTIONS`."""
+    return _KINDS[min(data >> WEAR_BITS, len(_KINDS) - 1)]
+
+
+def potion_data(kind: str) -> int:
+    """Return the data of a kind of potion."""
+    return _KINDS.index(kind) << WEAR_BITS
+
+
+# ------------------------------- the player's inventory: slots, stacking, and its entries in `info`
+
+HOTBAR_SLOTS = 9
+"""Slots 0-8 are the hotbar, which the keys `hotbar.1` to `hotbar.9` select."""
+MAIN_SLOTS = 36
+"""Slots 0-35 receive what the player picks up."""
+FEET_SLOT, LEGS_SLOT, CHEST_SLOT, HEAD_SLOT, OFFHAND_SLOT = range(36, 41)
+SLOTS = 41
+
+_EQUIPMENT = {
+    "offhand": OFFHAND_SLOT,
+    "head": HEAD_SLOT,
+    "chest": CHEST_SLOT,
+    "legs": LEGS_SLOT,
+    "feet": FEET_SLOT,
+}
+
+
+class ItemStack(NamedTuple):
+    """Contents of one slot: item id (0 if empty), quantity, and what `item_data` has for it."""
+
+    item: int
+    quantity: int
+    data: int
+
+
+class Inventory:
+    """41 slots: 0-8 hotbar, 9-35 the rest, 36-39 armour (feet to head), 40 the off hand.
+
+    Attributes:
+        item: Item id by slot, int32 [41]; 0 is empty.
+        quantity: Stack size by slot, int32 [41].
+        data: What else there is by slot, int64 [41]; see `item_data`.
+        version: Number that grows with every change, so that callers can cache derived values.
+    """
+
+    def __init__(self) -> None:
+        self.item = np.zeros(SLOTS, np.int32)
+        self.quantity = np.zeros(SLOTS, np.int32)
+        self.data = np.zeros(SLOTS, np.int64)
+        self.version = 0
+        self._shown: list[tuple[int, str, int]] = []
+        self._shown_version = -1
+        self._equipped: list[tuple[str, str, int, int]] = []
+        self._equipped_at = (-1, -1)
+
+    def __getitem__(self, slot: int) -> ItemStack:
+        return ItemStack(int(self.item[slot]), int(self.quantity[slot]), int(self.data[slot]))
+
+    def stacks(self) -> list[ItemStack]:
+        """Return the stacks of all slots, much faster than by indexing each."""
+        columns = self.item.tolist(), self.quantity.tolist(), self.data.tolist()
+        # Like `ItemStack._make`, but without a Python call per stack.
+        return list(map(tuple.__new__, repeat(ItemStack), zip(*columns, strict=True)))
+
+    def set(self, slot: int, item: int, quantity: int, data: int = 0) -> None:
+        """Put a stack in `slot`, replacing what was there; a quantity of 0 empties the slot."""
+        if quantity <= 0:
+            item, quantity, data = EMPTY, 0, 0
+        self.item[slot] = item
+        self.quantity[slot] = quantity
+        self.data[slot] = data
+        self.version += 1
+
+    def add(self, item: int, quantity: int, data: int = 0) -> int:
+        """Add items as Minecraft does: first to stacks of the item, then to empty slots in order.
+
+        Returns:
+            The quantity that did not fit.
+        """
+        limit = ITEMS[item].max_stack
+        if limit > 1:
+            for slot in np.flatnonzero(self.item[:MAIN_SLOTS] == item).tolist():
+                moved = min(quantity, limit - int(self.quantity[slot]))
+                if moved > 0:
+                    self.set(slot, item, int(self.quantity[slot]) + moved)
+                    quantity -= moved
+        for slot in np.flatnonzero(self.item[:MAIN_SLOTS] == EMPTY).tolist():
+            if quantity <= 0:
+                break
+            moved = min(quantity, limit)
+            self.set(slot, item, moved, data)
+            quantity -= moved
+        return max(quantity, 0)
+
+    def take(self, slot: int, quantity: int = 1) -> ItemStack:
+        """Remove up to `quantity` from `slot`, and return what was removed."""
+        item, held, data = self[slot]
+        taken = min(held, quantity)
+        self.set(slot, item, held - taken, data)
+        return ItemStack(item if taken else EMPTY, taken, data)
+
+    def remove(self, item: int | None = None, at_most: int | None = None) -> int:
+        """Remove items from every slot.
+
+        Args:
+            item: Id of the only item to remove; None for all.
+            at_most: Most items to remove; None for no limit.
+
+        Returns:
+            How many items were removed.
+        """
+        removed = 0
+        for slot in np.flatnonzero(self.item).tolist():
+            if item is not None and self.item[slot] != item:
+                continue
+            wanted = int(self.quantity[slot])
+            if at_most is not None:
+                wanted = min(wanted, at_most - removed)
+            removed += self.take(slot, wanted).quantity
+        return removed
+
+    def clear(self) -> None:
+        """Empty every slot."""
+        self.item[:] = EMPTY
+        self.quantity[:] = 0
+        self.data[:] = 0
+        self.version += 1
+
+    def describe(self) -> dict[int, dict[str, Any]]:
+        """Return `{slot: {"type": name, "quantity": n}}` for the main slots, as new objects.
+
+        Empty slots are included as `{"type": "none", "quantity": 0}`, as in MineStudio.
+        """
+        if self._shown_version != self.version:
+            self._shown = [
+                (slot, ITEMS[item].name if item else "none", quantity)
+                for slot, (item, quantity) in enumerate(
+                    zip(
+                        self.item[:MAIN_SLOTS].tolist(),
+                        self.quantity[:MAIN_SLOTS].tolist(),
+                        strict=True,
+                    )
+                )
+            ]
+            self._shown_version = self.version
+        return {slot: {"type": name, "quantity": n} for slot, name, n in self._shown}
+
+    def equipment(self, selected: int) -> dict[str, dict[str, Any]]:
+        """Return what is worn and held: `{"mainhand": {"type", "damage", "maxDamage"}, ...}`.
+
+        Args:
+            selected: The hotbar slot in the main hand.
+        """
+        if self._equipped_at != (self.version, selected):
+            self._equipped = [
+                (place, *self._tool_in(slot))
+                for place, slot in (("mainhand", selected), *_EQUIPMENT.items())
+            ]
+            self._equipped_at = (self.version, selected)
+        return {
+            place: {"type": name, "damage": damage, "maxDamage": most}
+            for place, name, damage, most in self._equipped
+        }
+
+    def _tool_in(self, slot: int) -> tuple[str, int, int]:
+        item = int(self.item[slot])
+        if item == EMPTY:
+            return "air", 0, 0
+        return ITEMS[item].name, wear_of(int(self.data[slot])), ITEMS[item].durability

@@ -6,10 +6,16 @@ import numpy as np
 from numba import float64
 from numpy.typing import NDArray
 
+from rllib_minestudio.env.voxel.data import TICKS_PER_SECOND
 from rllib_minestudio.env.voxel.entities.mobs import FOOD_EATEN, emit
 from rllib_minestudio.env.voxel.kernels import kernel
-from rllib_minestudio.env.voxel.player.combat import hurt_player, press_attack
-from rllib_minestudio.env.voxel.player.mining import hold_attack, release_attack, start_mining
+from rllib_minestudio.env.voxel.player.combat import (
+    hold_attack,
+    hurt_player,
+    press_attack,
+    release_attack,
+    start_mining,
+)
 from rllib_minestudio.env.voxel.player.player import (
     ATTACK,
     BACK,
@@ -22,9 +28,11 @@ from rllib_minestudio.env.voxel.player.player import (
     PER_SPRINTED_BLOCK,
     RIGHT,
     SNEAK,
+    SNEAKING_EYES,
     SNEAKING_HEIGHT,
     SPRINT,
     SPRINT_FOOD,
+    STANDING_EYES,
     STANDING_HEIGHT,
     USE,
     USE_DELAY,
@@ -32,11 +40,102 @@ from rllib_minestudio.env.voxel.player.player import (
     tick_hunger,
 )
 from rllib_minestudio.env.voxel.player.raycast import BLOCK, find_target
-from rllib_minestudio.env.voxel.player.view import follow_player, tick_swing, tick_view
-from rllib_minestudio.env.voxel.world import lava, physics, surfaces
-from rllib_minestudio.env.voxel.world.block_states import ACTS_WHEN_USED, kind_of
+from rllib_minestudio.env.voxel.world import physics, surfaces
+from rllib_minestudio.env.voxel.world.blocks import ACTS_WHEN_USED, kind_of
 from rllib_minestudio.env.voxel.world.box_field import block_index
 from rllib_minestudio.env.voxel.world.physics import FARTHEST, VOID, VOID_DAMAGE
+
+# ------------ what moves a player's view besides its position: steps, speed, sneaking, and the hand
+# As in Minecraft Java 1.16 (`GameRenderer`, `ItemInHandRenderer`, `Player.aiStep`). Frames are
+# drawn at partial tick 0, as MineRL's are: they show the place of the eye, the bobbing, the field
+# of view and the hand as they were a tick ago, in fields of the record with "seen" in their name,
+# and the angles, the phase of the steps and the hurt as they are. The rules read none of this: a
+# player mines and hits what is under the crosshair of the present eye.
+
+STRIDES_PER_BLOCK = 0.6
+MOST_BOB = 0.1
+"""Largest value of `bob`, reached at a velocity of as many blocks per tick."""
+BOB_CATCHES_UP = 0.4
+"""Share of its gap that the bobbing closes in a tick."""
+CAMERA_CATCHES_UP = 0.5
+"""The same for the height of the camera, and for the field of view."""
+LEAST_FOV, MOST_FOV = 0.1, 1.5
+"""Bounds of the factor on the field of view."""
+HAND_STEP = 0.4
+"""Most by which the hand rises or sinks in a tick; its whole way is 1."""
+HAND_DOWN = 0.9
+"""The hand takes the new item when it is lower than this."""
+
+
+@kernel()
+def tick_view(player: np.void, pace: float) -> None:
+    """Advance camera and hand by one tick; after the keys were handled, before the player moves.
+
+    Args:
+        player: A `PLAYER_DTYPE` record.
+        pace: The player's speed, 1 for walking without effects.
+    """
+    player.fov_gain_seen = player.fov_gain
+    gain = player.fov_gain + ((pace - 1.0) / 2.0 - player.fov_gain) * CAMERA_CATCHES_UP
+    player.fov_gain = min(max(gain, LEAST_FOV - 1.0), MOST_FOV - 1.0)
+    player.eye_drop_seen = player.eye_drop
+    drop = STANDING_EYES - SNEAKING_EYES if player.sneaking else 0.0
+    player.eye_drop += (drop - player.eye_drop) * CAMERA_CATCHES_UP
+    _tick_hand(player)
+
+
+@kernel()
+def _tick_hand(player: np.void) -> None:
+    """Lower the hand to change the item, and raise it as the attack recharges."""
+    player.hand_drop_seen = player.hand_drop
+    goal = 1.0
+    if player.hand_item == player.held_item:
+        charged = (player.recharge_ticks + 1.0) * player.attack_speed / TICKS_PER_SECOND
+        goal = 1.0 - min(charged, 1.0) ** 3
+    step = goal - player.hand_drop
+    player.hand_drop += min(max(step, -HAND_STEP), HAND_STEP)
+    if player.hand_drop > HAND_DOWN:
+        player.hand_item = player.held_item
+
+
+@kernel()
+def tick_swing(player: np.void) -> None:
+    """Advance the arm's swing by one tick."""
+    player.swing_seen = player.swing
+    if player.swing_ticks > 0:
+        player.swing_ticks += 1
+        if player.swing_ticks - 2 >= player.swing_length:
+            player.swing_ticks = 0
+    player.swing = max(player.swing_ticks - 2.0, 0.0) / player.swing_length
+
+
+@kernel()
+def follow_player(player: np.void, x: float, y: float, z: float, sneaks: bool) -> None:
+    """Note a tick's motion: where the eye was, and how the view bobs.
+
+    Args:
+        player: A `PLAYER_DTYPE` record, after the motion.
+        x: Where the feet were before it.
+        y: Likewise.
+        z: Likewise.
+        sneaks: Whether the sneak key is held.
+    """
+    position, velocity = player.position, player.velocity
+    player.moved[0], player.moved[1], player.moved[2] = (
+        position[0] - x,
+        position[1] - y,
+        position[2] - z,
+    )
+    if not (sneaks and player.on_ground):
+        player.stride += player.step_length * STRIDES_PER_BLOCK
+    speed = 0.0
+    if player.on_ground and player.health > 0.0:
+        speed = min(np.sqrt(velocity[0] * velocity[0] + velocity[2] * velocity[2]), MOST_BOB)
+    player.bob_seen = player.bob
+    player.bob += (speed - player.bob) * BOB_CATCHES_UP
+
+
+# --------------- the player's movement, as in Minecraft Java 1.16, and one whole tick of the player
 
 WALK_ACCELERATION = 0.1
 SPRINT_FACTOR = 1.3
@@ -108,8 +207,8 @@ def _jump(blocks: NDArray[np.uint16], player: np.void, keys: int, depth: float) 
         player.jump_delay -= 1
     if not keys & JUMP:
         player.jump_delay = 0
-    elif depth > lava.SWIMMING_DEPTH or (depth > 0.0 and not player.on_ground):
-        player.velocity[1] += lava.RISE
+    elif depth > surfaces.SWIMMING_DEPTH or (depth > 0.0 and not player.on_ground):
+        player.velocity[1] += surfaces.RISE
     elif player.on_ground and player.jump_delay == 0:
         player.jump_delay = physics.JUMP_DELAY
         player.jumps += 1
@@ -271,13 +370,13 @@ def _leave_lava(
     blocks: NDArray[np.uint16], player: np.void, height: float, depth: float, moved_y: float
 ) -> None:
     """End a tick of motion in lava: slow down, and leap at its bank."""
-    player.fall_distance *= lava.FALL_KEPT
+    player.fall_distance *= surfaces.FALL_KEPT
     velocity, position = player.velocity, player.position
-    lava.slow_down(velocity, depth)
+    surfaces.slow_down(velocity, depth)
     x, z = position[0] + velocity[0], position[2] + velocity[2]
     y = position[1] + velocity[1] + physics.STEP_HEIGHT - moved_y
     if player.hit_wall and physics.is_free(blocks, x, y, z, _HALF, height):
-        velocity[1] = lava.LEAP
+        velocity[1] = surfaces.LEAP
 
 
 @kernel()
@@ -414,9 +513,9 @@ def tick_player(
     _count_down(player)
     x, y, z = player.position[0], player.position[1], player.position[2]
     height = SNEAKING_HEIGHT if player.sneaking else STANDING_HEIGHT
-    depth = lava.depth_in_lava(blocks, player.position, _HALF, height)
+    depth = surfaces.depth_in_lava(blocks, player.position, _HALF, height)
     if depth > 0.0 and not player.fireproof:
-        hurt_player(player, lava.DAMAGE, player.resistance, events, event_count)
+        hurt_player(player, surfaces.DAMAGE, player.resistance, events, event_count)
     damage = move_player(blocks, player, keys, depth)
     player.position[0] = min(max(player.position[0], -FARTHEST), FARTHEST)
     player.position[2] = min(max(player.position[2], -FARTHEST), FARTHEST)

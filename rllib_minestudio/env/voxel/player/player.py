@@ -11,16 +11,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.voxel.items.inventory import OFFHAND_SLOT, Inventory
-from rllib_minestudio.env.voxel.items.item_data import level_of, with_wear
 from rllib_minestudio.env.voxel.items.items import (
     FIST_DAMAGE,
     FIST_SPEED,
     FOOD,
     ITEM_ID,
     ITEMS,
+    OFFHAND_SLOT,
+    Inventory,
+    level_of,
     mining_speeds,
     mining_ticks,
+    with_wear,
 )
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS, SWORD

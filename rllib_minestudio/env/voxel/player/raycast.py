@@ -16,8 +16,7 @@ from rllib_minestudio.env.voxel.world.block_shapes import (
     has_outline,
     shape_at,
 )
-from rllib_minestudio.env.voxel.world.block_states import is_thin
-from rllib_minestudio.env.voxel.world.blocks import AIR
+from rllib_minestudio.env.voxel.world.blocks import AIR, is_thin
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT, narrow_block_index
 
 BLOCK_REACH = 4.5

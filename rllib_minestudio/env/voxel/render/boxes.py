@@ -47,7 +47,7 @@ from rllib_minestudio.env.voxel.render.models import (
     SWING_COS,
     SWING_SIN,
 )
-from rllib_minestudio.env.voxel.render.texels import TRANSPARENT
+from rllib_minestudio.env.voxel.render.textures import TRANSPARENT
 
 # A frame of reference: the eye and the camera's three axes as seen from a model, 4 x (x, y, z).
 EYE, AHEAD, SIDE, RISE = 0, 3, 6, 9

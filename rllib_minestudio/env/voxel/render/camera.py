@@ -17,7 +17,11 @@ import numpy as np
 from numba import int32
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.voxel.kernels import kernel
+from rllib_minestudio.env.voxel.data import TICKS_PER_SECOND
+from rllib_minestudio.env.voxel.entities.records import HURT_TICKS
+from rllib_minestudio.env.voxel.kernels import kernel, shared_with_kernels
+from rllib_minestudio.env.voxel.player.player import STANDING_EYES, Player
+from rllib_minestudio.env.voxel.world.box_field import WINDOW
 
 # Indices into the camera vector.
 EYE_X, EYE_Y, EYE_Z = 0, 1, 2  # eye inside its block column (x, z in 0..1); y in the world
@@ -144,3 +148,216 @@ class Camera:
         self.vector[EYE_Y] = y
         self.vector[EYE_Z] = z - self.column_z
         orient(self.vector, yaw, pitch)
+
+
+# ------------------------ layout of the scratch memory in which a tile of rays advances in lockstep
+# One flat array per type, one row of `LANES` values per quantity: constant offsets into a single
+# array let LLVM see that the rows do not overlap, and so vectorise.
+
+TILE_BITS = 3
+TILE = 1 << TILE_BITS
+LANES = TILE * TILE
+(
+    DIR_X, DIR_Y, DIR_Z,  # ray direction
+    INV_X, INV_Y, INV_Z,  # its reciprocal
+    ORG_X, ORG_Y, ORG_Z,  # nudged origin
+    CELL_X, CELL_Y, CELL_Z,  # block the ray is in
+    T_NOW, T_MAX,  # ray parameter reached, and where the view ends
+    RAY_X, RAY_Y,  # where the ray passes on the plane one block ahead
+    POINT_X, POINT_Y, POINT_Z,  # where in its block the ray ends, 0 to 1
+    FOG, DEPTH, OPENNESS,  # of what the ray shows
+    LIGHT_R, LIGHT_G, LIGHT_B,  # light on what the ray shows
+    LEVEL_ABOVE, GLOW_ABOVE,  # how far that is from one level of light to the next
+    CLEAR, TINT_R, TINT_G, TINT_B,  # share of what is behind glass, and the glass' own colour
+    FROM_EYE_X, FROM_EYE_Y, FROM_EYE_Z,  # from the eye to the cell's lowest corner
+    MET_AT, BEYOND,  # where the ray enters and leaves the box that it meets
+    ENTERED, INSIDE_UNTIL,  # where it entered the last one, and will have left all
+    T_KEPT,  # where it enters the cell from which it goes on
+    HELD_X, HELD_Y, HELD_Z, HELD_T,  # cell and parameter of those that have ended, see `hold`
+) = [LANES * row for row in range(43)]  # fmt: skip
+WAITING = 43 * LANES  # seven values of each ray of two tiles, see `waiting_rays`
+FLOAT_SCRATCH = WAITING + 7 * 2 * LANES
+(
+    BLOCK_INDEX, FIELD,  # block the ray is in, and its entry of the box field
+    FACE, FRONT, TEXEL, COLUMN,  # side hit, cell in front of it, its texel, that cell's column
+    FRONT_FIELD,  # entry of the box field of that cell
+    RED, GREEN, BLUE,
+    KEY, FACE_OF,  # number of the face hit, its place in the list of the tile's faces
+    FACE_KEY, WORD, LEVEL, GLOW,  # of each face in that list, see `corner_light`
+    BLOCK, LOOK,  # block that the ray has ended in, and its special look; see `see_through`
+    MET, SEEN_FACE,  # what becomes of the ray in a special cell, and the face on which it ends
+    MODEL, MODEL_KNOWN,  # the boxes in its cell, see `see_through`
+    SIDE, SURFACE,  # face of the box that the ray meets, and whether it is seen
+    TINTS, PASSED,  # number of texels and of special cells that the ray has passed
+    PIXEL,  # where in the frame it is
+    WAITS,  # the tile's rays that begin to wait
+    HELD_INDEX,  # cell of those that have ended
+) = [LANES * row for row in range(29)]  # fmt: skip
+# Of each face in the list, the eight cells around the one in front of it.
+NEIGHBOUR, AROUND = 29 * LANES, 37 * LANES
+WAITING_INTS = 45 * LANES  # three values of each ray of two tiles, see `waiting_rays`
+# Models of cells that rays have met, each in the one slot in which it may be.
+MODELS_KNOWN = 2048
+MODEL_CELL = WAITING_INTS + 3 * 2 * LANES
+MODEL_IN_CELL = MODEL_CELL + MODELS_KNOWN
+LIGHT_MAP = MODEL_IN_CELL + MODELS_KNOWN  # colour of each byte of light, kept from frame to frame
+INT_SCRATCH = LIGHT_MAP + 256
+
+SKY_DEPTH = np.float32(1e9)
+NUDGE = np.float32(2e-4)
+# Rays are never exactly parallel to an axis, so that no kernel divides by zero.
+SMALLEST_SLOPE = np.float32(1e-6)
+HALF, ONE, ZERO = np.float32(0.5), np.float32(1), np.float32(0)
+INSIDE = 8
+"""Bit of a face that is inside its cell, so that the cell in front of it is its own."""
+# The eye's column inside the kernels' window.
+CENTRE = WINDOW // 2
+
+
+def new_scratch() -> tuple[Floats, Ints]:
+    """Allocate the working memory of `render_terrain`; one pair per renderer."""
+    return np.zeros(FLOAT_SCRATCH, np.float32), np.zeros(INT_SCRATCH, np.int32)
+
+
+# --------------------------- where a frame is seen from, and how the view sways with steps and hits
+# A frame shows Minecraft's partial tick 0 (see `player.view`): the eye is where it was a tick ago,
+# and looks where it looks now.
+
+SHIFT_X, SHIFT_Y = 0.5, 1.0
+"""How far `bob` moves the view, in blocks."""
+ROLL, NOD = 3.0, 5.0
+"""How far `bob` turns it, in degrees."""
+NOD_LAG = 0.2
+"""Radians of the step by which the nod is late."""
+HURT_ROLL = 14.0
+"""Degrees. Minecraft 1.16 always tilts to the left: its client learns nothing of the attacker."""
+FLICKERING_TICKS = 200
+"""Ticks before its end from which night vision flickers."""
+
+# What `_look` writes.
+COLUMN_X, COLUMN_Z, FOV_GAIN, SWING, DROP, BOB, STRIDE, HURT, HAND, CHARGE = range(3, 13)
+SIZE = 13
+
+Doubles = NDArray[np.float64]
+
+
+@shared_with_kernels
+def bobbing(bob: float, stride: float) -> tuple[float, float]:
+    """How far the steps shift what is seen, to the right and upwards, in blocks."""
+    phase = -stride * math.pi
+    return SHIFT_X * math.sin(phase) * bob, -SHIFT_Y * abs(math.cos(phase) * bob)
+
+
+@shared_with_kernels
+def hurt_roll(hurt: int) -> float:
+    """How far what is seen is rolled `hurt` ticks before the end of a hit, in degrees."""
+    return -HURT_ROLL * math.sin((hurt / HURT_TICKS) ** 4 * math.pi)
+
+
+@render_kernel
+def _sway(bob: float, stride: float, hurt: int, matrix: Doubles) -> None:
+    """Write the matrix (3, 4) from a still view to a swaying one, in view space.
+
+    View space has x to the right, y up, and z towards the viewer. The formulas are those of
+    `GameRenderer.bobView` and `bobHurt` of Minecraft Java 1.16.
+
+    Args:
+        bob: How much the view bobs, 0 to 0.1.
+        stride: Phase of the steps.
+        hurt: Ticks left of the reaction to a hit.
+        matrix: float64 (3, 4), overwritten.
+    """
+    phase = -stride * math.pi
+    nod = math.radians(NOD * abs(math.cos(phase - NOD_LAG) * bob))
+    tilt = math.radians(hurt_roll(hurt))
+    roll = tilt + math.radians(ROLL * math.sin(phase) * bob)
+    x, y = bobbing(bob, stride)
+    sin, cos = math.sin(roll), math.cos(roll)
+    sin_nod, cos_nod = math.sin(nod), math.cos(nod)
+    matrix[0, 0], matrix[0, 1], matrix[0, 2] = cos, -sin * cos_nod, sin * sin_nod
+    matrix[1, 0], matrix[1, 1], matrix[1, 2] = sin, cos * cos_nod, -cos * sin_nod
+    matrix[2, 0], matrix[2, 1], matrix[2, 2] = 0.0, sin_nod, cos_nod
+    matrix[0, 3] = x * math.cos(tilt) - y * math.sin(tilt)
+    matrix[1, 3] = x * math.sin(tilt) + y * math.cos(tilt)
+    matrix[2, 3] = 0.0
+
+
+@render_kernel
+def _sway_camera(matrix: Doubles, camera: Floats, eye: Doubles) -> None:
+    """Turn the camera's axes, and move the eye, as `_sway` says."""
+    for axis in range(3):
+        right, up, back = camera[RIGHT + axis], camera[UP + axis], -camera[FORWARD + axis]
+        new_right = matrix[0, 0] * right + matrix[0, 1] * up + matrix[0, 2] * back
+        new_up = matrix[1, 0] * right + matrix[1, 1] * up + matrix[1, 2] * back
+        new_back = matrix[2, 0] * right + matrix[2, 1] * up + matrix[2, 2] * back
+        # The world moves by the matrix's last column, so the eye moves the other way.
+        eye[axis] -= matrix[0, 3] * new_right + matrix[1, 3] * new_up + matrix[2, 3] * new_back
+        camera[RIGHT + axis] = new_right
+        camera[UP + axis] = new_up
+        camera[FORWARD + axis] = -new_back
+
+
+@scratch_kernel
+def _look(players: NDArray[np.void], camera: Floats, seen: Doubles) -> None:
+    """Move the camera to a player's eyes; write the eye and what else the view depends on."""
+    player = players[0]
+    for axis in range(3):
+        seen[axis] = player.position[axis] - player.moved[axis]
+    seen[1] += STANDING_EYES - player.eye_drop_seen
+    orient(camera, player.yaw, player.pitch)
+    if player.bob_seen > 0.0 or player.hurt_ticks > 0:
+        matrix = np.empty((3, 4), np.float64)
+        _sway(player.bob_seen, player.stride, player.hurt_ticks, matrix)
+        _sway_camera(matrix, camera, seen)
+    seen[COLUMN_X], seen[COLUMN_Z] = math.floor(seen[0]), math.floor(seen[2])
+    camera[EYE_X], camera[EYE_Y] = seen[0] - seen[COLUMN_X], seen[1]
+    camera[EYE_Z] = seen[2] - seen[COLUMN_Z]
+    seen[FOV_GAIN] = player.fov_gain_seen
+    seen[SWING], seen[DROP] = player.swing_seen, player.hand_drop_seen
+    seen[BOB], seen[STRIDE], seen[HURT] = player.bob_seen, player.stride, player.hurt_ticks
+    seen[HAND] = -1 if player.hand_item == player.held_item else player.hand_item
+    charged = player.recharge_ticks * player.attack_speed / TICKS_PER_SECOND
+    seen[CHARGE] = min(max(charged, 0.0), 1.0)
+
+
+def night_vision(player: Player) -> float:
+    """Return how well a player sees in the dark, 0 to 1; it flickers in its last ten seconds.
+
+    As in `GameRenderer.getNightVisionScale` of Minecraft Java 1.16.
+    """
+    _, ticks = player.effects.get("night_vision", (0, 0))
+    if ticks == 0 or ticks > FLICKERING_TICKS:
+        return float(ticks > 0)
+    return 0.7 + 0.3 * math.sin(0.2 * math.pi * ticks)
+
+
+class Viewpoint:
+    """How a player sees the world.
+
+    Attributes:
+        eye: float64 (3,), position of the eye in the world.
+        fov_gain: Share by which the field of view is wider than usual.
+        swing: Progress of the arm's swing, 0 to 1.
+        drop: How far the hand is lowered, 0 to 1.
+        bob: How much the view bobs, 0 to 0.1.
+        stride: Phase of the steps.
+        hurt: Ticks left of the reaction to a hit.
+        hand: Item id that the hand shows, 0 for none; -1 for the one in the selected slot.
+        charge: Share of a full attack that the bar below the crosshair shows.
+    """
+
+    def __init__(self, camera: Camera) -> None:
+        """Prepare to move this camera."""
+        self._camera = camera
+        self._seen = np.zeros(SIZE)
+        self.eye = self._seen[:3]
+        self.fov_gain = self.swing = self.drop = self.bob = self.stride = 0.0
+        self.hurt, self.hand, self.charge = 0, -1, 1.0
+
+    def follow(self, player: Player) -> None:
+        """Move the camera to the player's eyes, and read how the player sees."""
+        _look(player.records, self._camera.vector, self._seen)
+        seen = self._seen.tolist()
+        self._camera.column_x, self._camera.column_z = int(seen[COLUMN_X]), int(seen[COLUMN_Z])
+        self.fov_gain, self.swing, self.drop, self.bob, self.stride = seen[FOV_GAIN:HURT]
+        self.hurt, self.hand, self.charge = int(seen[HURT]), int(seen[HAND]), seen[CHARGE]

@@ -21,10 +21,15 @@ from rllib_minestudio.env.voxel.render.camera import (
     FOG_SCALE,
     FOG_START,
     FORWARD,
+    HALF,
     IS_CLEAR,
+    ONE,
     RIGHT,
+    SKY_DEPTH,
+    SMALLEST_SLOPE,
     UP,
     VIEW,
+    ZERO,
     Bytes,
     Camera,
     Floats,
@@ -34,7 +39,6 @@ from rllib_minestudio.env.voxel.render.camera import (
     render_kernel,
 )
 from rllib_minestudio.env.voxel.render.hand import PixelRays
-from rllib_minestudio.env.voxel.render.ray_tiles import HALF, ONE, SKY_DEPTH, SMALLEST_SLOPE, ZERO
 from rllib_minestudio.env.voxel.render.textures import Textures
 
 CELL = 12

@@ -33,18 +33,8 @@ from __future__ import annotations
 import numpy as np
 from numba import float32, int32, uint32
 
-from rllib_minestudio.env.voxel.render.block_looks import DARKENS_BIT
+from rllib_minestudio.env.voxel.render.block_atlas import DARKENS_BIT
 from rllib_minestudio.env.voxel.render.camera import (
-    LEVELS,
-    Bytes,
-    Floats,
-    Ints,
-    Shorts,
-    either,
-    inlined_kernel,
-    render_kernel,
-)
-from rllib_minestudio.env.voxel.render.ray_tiles import (
     AROUND,
     CELL_Y,
     COLUMN,
@@ -60,6 +50,7 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     LANES,
     LEVEL,
     LEVEL_ABOVE,
+    LEVELS,
     LIGHT_B,
     LIGHT_G,
     LIGHT_MAP,
@@ -73,6 +64,13 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     SKY_DEPTH,
     TILE,
     WORD,
+    Bytes,
+    Floats,
+    Ints,
+    Shorts,
+    either,
+    inlined_kernel,
+    render_kernel,
 )
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT, WINDOW
 

@@ -16,9 +16,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from rllib_minestudio.env.voxel.items.inventory import HOTBAR_SLOTS, ItemStack
-from rllib_minestudio.env.voxel.items.item_data import wear_of
-from rllib_minestudio.env.voxel.items.items import ITEMS
+from rllib_minestudio.env.voxel.items.items import HOTBAR_SLOTS, ITEMS, ItemStack, wear_of
 from rllib_minestudio.env.voxel.render.effects import (
     LIST_LEFT,
     LIST_WIDTH,
@@ -26,7 +24,7 @@ from rllib_minestudio.env.voxel.render.effects import (
     draw_list,
     seconds_left,
 )
-from rllib_minestudio.env.voxel.render.figure import FIGURE_AREA, Figure
+from rllib_minestudio.env.voxel.render.hand import FIGURE_AREA, Figure
 from rllib_minestudio.env.voxel.render.text import (
     DARK_GREY,
     WHITE,

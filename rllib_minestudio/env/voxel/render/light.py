@@ -8,9 +8,9 @@ import numpy as np
 from numba import float32, int32, uint32
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.voxel.render.block_atlas import FACE_BITS
-from rllib_minestudio.env.voxel.render.block_looks import (
+from rllib_minestudio.env.voxel.render.block_atlas import (
     BOXES,
+    FACE_BITS,
     FULL_LEAVES,
     LEAVES,
     LOOK_SHIFT,
@@ -18,28 +18,6 @@ from rllib_minestudio.env.voxel.render.block_looks import (
     TINTED_BIT,
 )
 from rllib_minestudio.env.voxel.render.camera import (
-    EYE_X,
-    EYE_Y,
-    EYE_Z,
-    FOG_RGB,
-    FOG_SCALE,
-    FOG_START,
-    LEVELS,
-    LIGHT,
-    MIP_DEPTH,
-    VIEW,
-    Bytes,
-    Camera,
-    Floats,
-    Ints,
-    Shorts,
-    Words,
-    either,
-    inlined_kernel,
-    render_kernel,
-)
-from rllib_minestudio.env.voxel.render.corner_light import TOP_LAYER
-from rllib_minestudio.env.voxel.render.ray_tiles import (
     BLOCK,
     BLOCK_INDEX,
     BLUE,
@@ -52,9 +30,15 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     DIR_X,
     DIR_Y,
     DIR_Z,
+    EYE_X,
+    EYE_Y,
+    EYE_Z,
     FACE,
     FIELD,
     FOG,
+    FOG_RGB,
+    FOG_SCALE,
+    FOG_START,
     FRONT,
     FRONT_FIELD,
     GREEN,
@@ -65,11 +49,14 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     INV_Z,
     KEY,
     LANES,
+    LEVELS,
+    LIGHT,
     LIGHT_B,
     LIGHT_G,
     LIGHT_MAP,
     LIGHT_R,
     LOOK,
+    MIP_DEPTH,
     ONE,
     OPENNESS,
     POINT_X,
@@ -80,9 +67,20 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     T_MAX,
     T_NOW,
     TEXEL,
+    VIEW,
     ZERO,
+    Bytes,
+    Camera,
+    Floats,
+    Ints,
+    Shorts,
+    Words,
+    either,
+    inlined_kernel,
+    render_kernel,
 )
-from rllib_minestudio.env.voxel.render.texels import FACE_TOP, TEXTURE_SHIFT
+from rllib_minestudio.env.voxel.render.corner_light import TOP_LAYER
+from rllib_minestudio.env.voxel.render.textures import FACE_TOP, TEXTURE_SHIFT
 from rllib_minestudio.env.voxel.world.blocks import SNOW, SNOW_BLOCK
 from rllib_minestudio.env.voxel.world.box_field import (
     HEIGHT,

@@ -25,21 +25,6 @@ import numpy as np
 from numba import float32, int32, uint32
 
 from rllib_minestudio.env.voxel.render.camera import (
-    EYE_X,
-    EYE_Y,
-    EYE_Z,
-    FORWARD,
-    RIGHT,
-    UP,
-    VIEW,
-    Floats,
-    Ints,
-    Shorts,
-    either,
-    inlined_kernel,
-    render_kernel,
-)
-from rllib_minestudio.env.voxel.render.ray_tiles import (
     BLOCK_INDEX,
     CELL_X,
     CELL_Y,
@@ -48,7 +33,11 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     DIR_X,
     DIR_Y,
     DIR_Z,
+    EYE_X,
+    EYE_Y,
+    EYE_Z,
     FIELD,
+    FORWARD,
     HALF,
     INV_X,
     INV_Y,
@@ -61,10 +50,19 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     ORG_Z,
     RAY_X,
     RAY_Y,
+    RIGHT,
     SMALLEST_SLOPE,
     T_MAX,
     T_NOW,
+    UP,
+    VIEW,
     ZERO,
+    Floats,
+    Ints,
+    Shorts,
+    either,
+    inlined_kernel,
+    render_kernel,
 )
 from rllib_minestudio.env.voxel.world.box_field import narrow_block_index
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.voxel.render.texels import (
+from rllib_minestudio.env.voxel.render.textures import (
     FACE_BOTTOM,
     FACE_EAST,
     FACE_NORTH,
@@ -25,8 +25,8 @@ from rllib_minestudio.env.voxel.render.texels import (
     FACE_WEST,
     TEXTURE_SIZE,
     Picture,
+    Textures,
 )
-from rllib_minestudio.env.voxel.render.textures import Textures
 
 Pixels = NDArray[np.intp]
 SHEETS: dict[str, tuple[int, int]] = {

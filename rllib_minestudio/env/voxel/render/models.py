@@ -35,7 +35,7 @@ from rllib_minestudio.env.voxel.render.camera import (
     render_kernel,
 )
 from rllib_minestudio.env.voxel.render.mob_textures import WOOLLY, mob_face
-from rllib_minestudio.env.voxel.render.texels import (
+from rllib_minestudio.env.voxel.render.textures import (
     FACE_NORTH,
     FACE_SHADE,
     FACE_SOUTH,
@@ -44,10 +44,10 @@ from rllib_minestudio.env.voxel.render.texels import (
     TEXTURE_WORDS,
     TRANSPARENT,
     Texture,
+    Textures,
     sprite_texture,
     texture,
 )
-from rllib_minestudio.env.voxel.render.textures import Textures
 from rllib_minestudio.env.voxel.world.light_field import light_at
 
 PIXEL = 1 / 16

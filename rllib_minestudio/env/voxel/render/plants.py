@@ -53,24 +53,29 @@ from rllib_minestudio.env.voxel.render.camera import (
 )
 from rllib_minestudio.env.voxel.render.hand import PixelRays
 from rllib_minestudio.env.voxel.render.light import mip_level
-from rllib_minestudio.env.voxel.render.texels import (
+from rllib_minestudio.env.voxel.render.textures import (
     FACE_SOUTH,
     TEXTURE_SHIFT,
     TEXTURE_SIZE,
     TEXTURE_WORDS,
     TRANSPARENT,
     Texture,
+    Textures,
     sprite_texture,
+    textures_of,
 )
-from rllib_minestudio.env.voxel.render.textures import Textures, textures_of
 from rllib_minestudio.env.voxel.render.window import Rgba
-from rllib_minestudio.env.voxel.world.block_states import (
+from rllib_minestudio.env.voxel.world.blocks import (
+    BLOCKS,
     FAMILY_OF,
+    PLANTS,
+    ROWS,
+    THIN_KINDS,
     kind_of,
     properties_of,
+    shift_of,
     states_of,
 )
-from rllib_minestudio.env.voxel.world.blocks import BLOCKS
 from rllib_minestudio.env.voxel.world.box_field import block_index, column_index
 from rllib_minestudio.env.voxel.world.column_bits import (
     COLUMN_WORDS,
@@ -78,7 +83,6 @@ from rllib_minestudio.env.voxel.world.column_bits import (
     Bits,
     lowest_bit,
 )
-from rllib_minestudio.env.voxel.world.plants import PLANTS, ROWS, THIN_KINDS, shift_of
 from rllib_minestudio.env.voxel.world.world import World
 
 FARTHEST = 16

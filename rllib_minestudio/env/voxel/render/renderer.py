@@ -31,17 +31,33 @@ from rllib_minestudio.env.voxel.entities.records import (
     Mobs,
     ThrownItems,
 )
-from rllib_minestudio.env.voxel.items.inventory import HOTBAR_SLOTS, Inventory, ItemStack
-from rllib_minestudio.env.voxel.items.items import FIRST_PLAIN_ITEM, ITEMS
+from rllib_minestudio.env.voxel.items.items import (
+    FIRST_PLAIN_ITEM,
+    HOTBAR_SLOTS,
+    ITEMS,
+    Inventory,
+    ItemStack,
+)
 from rllib_minestudio.env.voxel.player.player import Player, progress_at
-from rllib_minestudio.env.voxel.render.block_atlas import BlockAtlas, build_block_atlas
-from rllib_minestudio.env.voxel.render.block_looks import LOOKS, with_looks
+from rllib_minestudio.env.voxel.render.block_atlas import (
+    LOOKS,
+    BlockAtlas,
+    build_block_atlas,
+    with_looks,
+)
 from rllib_minestudio.env.voxel.render.boxes import render_instances
-from rllib_minestudio.env.voxel.render.camera import LIGHT, Bytes, Camera, Floats, Ints
-from rllib_minestudio.env.voxel.render.celestial import bodies_of, render_celestial, star_table
+from rllib_minestudio.env.voxel.render.camera import (
+    LIGHT,
+    Bytes,
+    Camera,
+    Floats,
+    Ints,
+    Viewpoint,
+    new_scratch,
+    night_vision,
+)
 from rllib_minestudio.env.voxel.render.clouds import Clouds
-from rllib_minestudio.env.voxel.render.crosshair import Crosshair
-from rllib_minestudio.env.voxel.render.effects import EffectIcons, effects_of
+from rllib_minestudio.env.voxel.render.effects import Crosshair, EffectIcons, effects_of
 from rllib_minestudio.env.voxel.render.gui import (
     BAR_WIDTH,
     Hud,
@@ -64,25 +80,25 @@ from rllib_minestudio.env.voxel.render.models import (
     place_thrown,
 )
 from rllib_minestudio.env.voxel.render.plants import Plants
-from rllib_minestudio.env.voxel.render.ray_tiles import new_scratch
 from rllib_minestudio.env.voxel.render.see_through import forget_models
 from rllib_minestudio.env.voxel.render.sky import (
     SKY_OF_BIOME,
     SKY_STEP_TICKS,
     Sky,
     apply_sky,
+    bodies_of,
     brighten_fog,
     mix_fog,
+    render_celestial,
     sky_at,
+    star_table,
 )
 from rllib_minestudio.env.voxel.render.terrain import render_terrain
 from rllib_minestudio.env.voxel.render.text import HeldItemName
 from rllib_minestudio.env.voxel.render.textures import Textures, textures_of
-from rllib_minestudio.env.voxel.render.viewpoint import Viewpoint, night_vision
 from rllib_minestudio.env.voxel.render.window import Sampling, reduction, sampling_of
 from rllib_minestudio.env.voxel.screens.menu import ScreenView
-from rllib_minestudio.env.voxel.world.block_states import states_of
-from rllib_minestudio.env.voxel.world.blocks import BLOCKS
+from rllib_minestudio.env.voxel.world.blocks import BLOCKS, states_of
 from rllib_minestudio.env.voxel.world.box_field import CHUNK
 from rllib_minestudio.env.voxel.world.climate import biome_at
 from rllib_minestudio.env.voxel.world.light_field import light_at

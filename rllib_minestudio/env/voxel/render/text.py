@@ -15,14 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.data import TICKS_PER_SECOND
-from rllib_minestudio.env.voxel.items.item_data import (
+from rllib_minestudio.env.voxel.items.items import (
     ENCHANTMENTS,
+    ITEMS,
     POTION_ITEMS,
     POTIONS,
+    Item,
     enchantments_of,
     potion_of,
 )
-from rllib_minestudio.env.voxel.items.items import ITEMS, Item
 from rllib_minestudio.env.voxel.render.textures import Textures
 from rllib_minestudio.env.voxel.render.window import (
     WINDOW_HEIGHT,

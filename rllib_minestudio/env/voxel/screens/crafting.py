@@ -9,9 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from rllib_minestudio.env.voxel.data import read_json
-from rllib_minestudio.env.voxel.items.inventory import ItemStack
-from rllib_minestudio.env.voxel.items.item_data import wear_of
-from rllib_minestudio.env.voxel.items.items import EMPTY, ITEM_ID, ITEMS
+from rllib_minestudio.env.voxel.items.items import EMPTY, ITEM_ID, ITEMS, ItemStack, wear_of
 from rllib_minestudio.env.voxel.screens.geometry import (
     DATA,
     NOTHING,
@@ -19,8 +17,7 @@ from rllib_minestudio.env.voxel.screens.geometry import (
     is_same,
     room_beside,
 )
-from rllib_minestudio.env.voxel.world.block_states import turned_to
-from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, SCREENS
+from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, SCREENS, turned_to
 from rllib_minestudio.env.voxel.world.world import World
 
 # -------------------------------------------------------------------------- the words of the tables

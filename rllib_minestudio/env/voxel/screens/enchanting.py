@@ -11,16 +11,17 @@ from collections.abc import Iterator, Sequence
 from random import Random
 from typing import NamedTuple
 
-from rllib_minestudio.env.voxel.items.inventory import ItemStack
-from rllib_minestudio.env.voxel.items.item_data import (
+from rllib_minestudio.env.voxel.items.items import (
     ENCHANTMENTS,
+    ITEM_ID,
+    ITEMS,
     Enchantment,
+    ItemStack,
     categories_of,
     enchanted,
     enchantments_of,
     possible_enchantments,
 )
-from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
 from rllib_minestudio.env.voxel.screens.geometry import NOTHING, Container
 
 LAPIS = ITEM_ID["lapis_lazuli"]

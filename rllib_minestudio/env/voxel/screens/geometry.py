@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.voxel.items.inventory import ItemStack
-from rllib_minestudio.env.voxel.items.items import EMPTY, ITEMS
+from rllib_minestudio.env.voxel.items.items import EMPTY, ITEMS, ItemStack
 
 DATA = Path(__file__).parent / "data"
 """Folder of the screens' tables."""

@@ -8,17 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rllib_minestudio.env.voxel.items.inventory import (
+from rllib_minestudio.env.voxel.items.items import (
     CHEST_SLOT,
+    EMPTY,
     FEET_SLOT,
     HEAD_SLOT,
     HOTBAR_SLOTS,
+    ITEMS,
     LEGS_SLOT,
     MAIN_SLOTS,
     OFFHAND_SLOT,
     ItemStack,
 )
-from rllib_minestudio.env.voxel.items.items import EMPTY, ITEMS
 from rllib_minestudio.env.voxel.screens.crafting import BURN_TICKS, INPUT, SMELTING, Furnace
 from rllib_minestudio.env.voxel.screens.enchanting import (
     ITEM_SLOT,

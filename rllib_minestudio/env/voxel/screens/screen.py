@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from operator import itemgetter
 
-from rllib_minestudio.env.voxel.items.inventory import SLOTS, Inventory, ItemStack
-from rllib_minestudio.env.voxel.items.items import EMPTY
+from rllib_minestudio.env.voxel.items.items import EMPTY, SLOTS, Inventory, ItemStack
 from rllib_minestudio.env.voxel.screens.crafting import Furnace
 from rllib_minestudio.env.voxel.screens.enchanting import EnchantingTable
 from rllib_minestudio.env.voxel.screens.geometry import (

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from rllib_minestudio.env.voxel.items.inventory import Inventory, ItemStack
-from rllib_minestudio.env.voxel.items.items import EMPTY, ITEM_ID, ITEMS
+from rllib_minestudio.env.voxel.items.items import EMPTY, ITEM_ID, ITEMS, Inventory, ItemStack
 from rllib_minestudio.env.voxel.screens.crafting import (
     BURN_TICKS,
     FUEL,

@@ -11,9 +11,14 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from rllib_minestudio.env.voxel.server import step_text
-from rllib_minestudio.env.voxel.server.session import MissionServer, read_mission, read_seed
-from rllib_minestudio.env.voxel.server.step_text import ProtocolError, read_step
+from rllib_minestudio.env.voxel.server import session as step_text
+from rllib_minestudio.env.voxel.server.session import (
+    MissionServer,
+    ProtocolError,
+    read_mission,
+    read_seed,
+    read_step,
+)
 
 HOST = "127.0.0.1"
 """Connections come from this machine only: the protocol has no password."""

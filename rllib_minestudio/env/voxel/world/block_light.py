@@ -13,6 +13,7 @@ import numpy as np
 from numba import int64, uint8, uint64
 
 from rllib_minestudio.env.voxel.kernels import kernel
+from rllib_minestudio.env.voxel.world.blocks import emission
 from rllib_minestudio.env.voxel.world.box_field import (
     CHUNK,
     HEIGHT,
@@ -45,7 +46,6 @@ from rllib_minestudio.env.voxel.world.light_field import (
     settle,
     spread,
 )
-from rllib_minestudio.env.voxel.world.optics import emission
 
 _WORD = 8  # layers of a column in a 64-bit word
 _ANY = np.uint64(0xF0F0F0F0F0F0F0F0)  # the levels of block light in a word

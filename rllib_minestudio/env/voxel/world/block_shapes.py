@@ -30,19 +30,22 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.data import read_csv
 from rllib_minestudio.env.voxel.kernels import kernel, shared_with_kernels
-from rllib_minestudio.env.voxel.world.block_states import (
+from rllib_minestudio.env.voxel.world.blocks import (
+    BLOCK_ID,
+    BLOCKS,
     FAMILY_OF,
     KIND_MASK,
+    LARGEST_KIND,
     STATE_SHIFT,
     Column,
     Family,
     Properties,
+    Shape,
     column_of,
     holds,
     kind_of,
     states_of,
 )
-from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, BLOCKS, LARGEST_KIND, Shape
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT, block_index
 
 Box = tuple[float, float, float, float, float, float]

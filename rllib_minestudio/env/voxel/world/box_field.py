@@ -18,7 +18,7 @@ from numba import int32, int64, uint8, uint16, uint32, uint64
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.kernels import kernel, shared_with_kernels
-from rllib_minestudio.env.voxel.world.block_states import stops_rays
+from rllib_minestudio.env.voxel.world.blocks import stops_rays
 from rllib_minestudio.env.voxel.world.column_bits import (
     COLUMN_WORDS,
     WORD_LAYERS,

@@ -17,7 +17,7 @@ from numba import int64, uint64
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.kernels import kernel
-from rllib_minestudio.env.voxel.world.block_states import is_thin
+from rllib_minestudio.env.voxel.world.blocks import is_thin
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, WINDOW, block_index, column_index
 from rllib_minestudio.env.voxel.world.column_bits import (
     COLUMN_WORDS,

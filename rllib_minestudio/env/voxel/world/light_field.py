@@ -26,8 +26,7 @@ from numba import int64, uint8, uint32
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.kernels import kernel, shared_with_kernels
-from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, WINDOW, block_index
-from rllib_minestudio.env.voxel.world.optics import (
+from rllib_minestudio.env.voxel.world.blocks import (
     DOWN,
     SIDES,
     UP,
@@ -36,6 +35,7 @@ from rllib_minestudio.env.voxel.world.optics import (
     is_opaque,
     optics_of,
 )
+from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, WINDOW, block_index
 
 FULL = 15
 """The highest level: light under the open sky."""

@@ -14,6 +14,7 @@ from numba import int64, uint8
 
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.world import block_light, sky_light
+from rllib_minestudio.env.voxel.world.blocks import is_opaque
 from rllib_minestudio.env.voxel.world.box_field import (
     CHUNK,
     HEIGHT,
@@ -37,7 +38,6 @@ from rllib_minestudio.env.voxel.world.light_field import (
     Slots,
     optics_at,
 )
-from rllib_minestudio.env.voxel.world.optics import is_opaque
 
 
 class Lighting(NamedTuple):

@@ -12,6 +12,7 @@ import numpy as np
 from numba import int64, uint8, uint32
 
 from rllib_minestudio.env.voxel.kernels import kernel
+from rllib_minestudio.env.voxel.world.blocks import DOWN, UP, closes, dims_sky, is_opaque
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, block_index, column_index
 from rllib_minestudio.env.voxel.world.column_bits import (
     COLUMN_WORDS,
@@ -39,7 +40,6 @@ from rllib_minestudio.env.voxel.world.light_field import (
     sky_level,
     spread,
 )
-from rllib_minestudio.env.voxel.world.optics import DOWN, UP, closes, dims_sky, is_opaque
 
 
 @kernel()

@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.world import blocks as b
-from rllib_minestudio.env.voxel.world.block_states import block_of, kind_of
-from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
+from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, THIN_KINDS, block_of, kind_of
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, block_index, column_index
 from rllib_minestudio.env.voxel.world.climate import (
     BIOMES,
@@ -45,7 +44,6 @@ from rllib_minestudio.env.voxel.world.climate import (
     hash_place,
     noise,
 )
-from rllib_minestudio.env.voxel.world.plants import THIN_KINDS
 
 # ------------------------------------------------------------------------------------ the patches
 

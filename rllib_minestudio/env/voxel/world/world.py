@@ -17,11 +17,9 @@ import math
 import numpy as np
 
 from rllib_minestudio.env.voxel.world.block_shapes import stops_nothing
-from rllib_minestudio.env.voxel.world.block_states import ANY_BLOCK, BlockFilter, kind_of
-from rllib_minestudio.env.voxel.world.blocks import SNOW
+from rllib_minestudio.env.voxel.world.blocks import ANY_BLOCK, SNOW, BlockFilter, kind_of
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, block_index, column_index
-from rllib_minestudio.env.voxel.world.edits import Changes, fill_columns
-from rllib_minestudio.env.voxel.world.land import Chunk, Land, Span, square
+from rllib_minestudio.env.voxel.world.land import Changes, Chunk, Land, Span, fill_columns, square
 from rllib_minestudio.env.voxel.world.worldgen import MANY_TINTS
 
 LOAD_RADIUS = 5

@@ -13,15 +13,9 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.world import blocks as b
-from rllib_minestudio.env.voxel.world import (
-    caves,
-    cell_bits,
-    trees,
-    tunnels,
-    vegetation,
-    veins,
-)
+from rllib_minestudio.env.voxel.world import caves, cell_bits, trees, tunnels, vegetation
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, block_index, column_index
+from rllib_minestudio.env.voxel.world.caves import VeinShapes
 from rllib_minestudio.env.voxel.world.climate import (
     BIOMES,
     DESERT,
@@ -37,7 +31,6 @@ from rllib_minestudio.env.voxel.world.climate import (
 from rllib_minestudio.env.voxel.world.column_bits import Bits
 from rllib_minestudio.env.voxel.world.trees import HIGHEST_TIP
 from rllib_minestudio.env.voxel.world.tunnels import Burrows
-from rllib_minestudio.env.voxel.world.veins import VeinShapes
 
 _SOIL_DEPTH = 3
 _SNOW_LINE, _SNOW_LINE_SPREAD = 90.0, 8.0
@@ -94,8 +87,8 @@ def make_chunk(
     cell_bits.open_above(hollow, top, chunk_x, chunk_z)
     near = tunnels.spheres_near(burrows, chunk_x, chunk_z, seed)
     low = caves.carve(blocks, top, hollow, chunk_x, chunk_z, high, near)
-    veins.grow_veins(blocks, chunk_x, chunk_z, seed, high + 1, shapes)
-    veins.grow_emeralds(blocks, chunk_x, chunk_z, seed)
+    caves.grow_veins(blocks, chunk_x, chunk_z, seed, high + 1, shapes)
+    caves.grow_emeralds(blocks, chunk_x, chunk_z, seed)
     high = max(high, trees.grow_trees(blocks, top, chunk_x, chunk_z, seed, near))
     if has_plants:
         high = max(high, vegetation.grow_plants(blocks, top, chunk_x, chunk_z, seed))

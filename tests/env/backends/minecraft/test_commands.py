@@ -2,7 +2,7 @@
 
 import pytest
 
-from rllib_minestudio.env.backends.minecraft.commands import modern
+from rllib_minestudio.env.backends.minecraft.items import modern
 from rllib_minestudio.errors import InvalidActionError
 
 

@@ -10,7 +10,7 @@ pytest.importorskip("minestudio", reason="pip install --no-deps -r requirements-
 PROGRAM = """
 import logging, sys
 from pathlib import Path
-from rllib_minestudio.env.backends.minecraft.compat import import_minestudio
+from rllib_minestudio.env.backends.minecraft.prerequisites import import_minestudio
 import_minestudio(Path(sys.argv[1]))
 assert logging.root.handlers == []
 logging.getLogger("rllib_minestudio").warning("heard")

@@ -11,13 +11,17 @@ import pytest
 pytest.importorskip("minestudio", reason="pip install --no-deps -r requirements-minecraft.txt")
 
 from rllib_minestudio.env.backends.minecraft import process
-from rllib_minestudio.env.backends.minecraft.launch_options import MinecraftOptions
-from rllib_minestudio.env.backends.minecraft.process import GameProcess, collect_orphans, command
+from rllib_minestudio.env.backends.minecraft.process import (
+    GameProcess,
+    MinecraftOptions,
+    collect_orphans,
+    command,
+)
 from rllib_minestudio.errors import EngineError
 
 OWNER = """
 import json, sys, time
-from rllib_minestudio.env.backends.minecraft.launch_options import MinecraftOptions
+from rllib_minestudio.env.backends.minecraft.process import MinecraftOptions
 from rllib_minestudio.env.backends.minecraft.process import GameProcess
 game = GameProcess(MinecraftOptions(**json.loads(sys.argv[1])), 0)
 print(game.pid, flush=True)

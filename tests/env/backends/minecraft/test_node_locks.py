@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from rllib_minestudio.env.backends.minecraft import node_locks
+from rllib_minestudio.env.backends.minecraft import process as node_locks
 from rllib_minestudio.errors import EngineError
 
 FIRST = 29000

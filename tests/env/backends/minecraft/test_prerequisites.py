@@ -6,7 +6,7 @@ import pytest
 
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.backends.minecraft import prerequisites
-from rllib_minestudio.env.backends.minecraft.launch_options import MinecraftOptions
+from rllib_minestudio.env.backends.minecraft.process import MinecraftOptions
 from rllib_minestudio.env.voxel.server import launcher
 from rllib_minestudio.errors import EngineError, InvalidOptionsError
 

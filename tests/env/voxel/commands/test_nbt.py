@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rllib_minestudio.env.voxel.commands.nbt import NbtError, read_nbt
+from rllib_minestudio.env.voxel.commands.parsing import NbtError, read_nbt
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rllib_minestudio.env.voxel.world.block_states import FAMILY_OF, block_of, states_of
-from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, BLOCKS, Shape
+from rllib_minestudio.env.voxel.world.blocks import (
+    AIR,
+    BLOCK_ID,
+    BLOCKS,
+    FAMILY_OF,
+    Shape,
+    block_of,
+    states_of,
+)
 from tests.env.voxel.arena import FLOOR, arena, state
 
 CELL = (5, FLOOR, 5)

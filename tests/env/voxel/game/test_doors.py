@@ -2,8 +2,7 @@
 
 import pytest
 
-from rllib_minestudio.env.voxel.world.block_states import kind_of, properties_of
-from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
+from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, kind_of, properties_of
 from tests.env.voxel.arena import FLOOR, arena, state, ticks
 
 

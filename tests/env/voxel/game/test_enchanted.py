@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.env.voxel.entities.records import MOB_KIND_ID
-from rllib_minestudio.env.voxel.items.item_data import enchantments_of, wear_of
-from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
+from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS, enchantments_of, wear_of
 from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
 from tests.env.voxel.arena import FLOOR, arena, cleared, state, ticks
 

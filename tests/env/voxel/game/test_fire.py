@@ -9,9 +9,14 @@ from rllib_minestudio.env.voxel.entities.records import MOB_KIND_ID
 from rllib_minestudio.env.voxel.game import fire
 from rllib_minestudio.env.voxel.game.placement import beside
 from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
-from rllib_minestudio.env.voxel.world.block_states import block_of, kind_of, properties_of
-from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, BLOCKS
-from rllib_minestudio.env.voxel.world.burning import FLAMMABLE
+from rllib_minestudio.env.voxel.world.blocks import (
+    BLOCK_ID,
+    BLOCKS,
+    block_of,
+    kind_of,
+    properties_of,
+)
+from rllib_minestudio.env.voxel.world.surfaces import FLAMMABLE
 from tests.env.voxel.arena import FLOOR, arena, cleared, state, ticks
 
 AT = (0, FLOOR, 3)

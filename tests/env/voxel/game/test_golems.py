@@ -5,7 +5,7 @@ from itertools import permutations
 import pytest
 
 from rllib_minestudio.env.voxel.entities.records import MOB_KIND_ID, MOB_KINDS
-from rllib_minestudio.env.voxel.game import golems
+from rllib_minestudio.env.voxel.game import husbandry
 from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
 from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
 from tests.env.voxel.arena import FLOOR, arena, cleared, state, ticks
@@ -48,7 +48,7 @@ def test_two_blocks_of_snow_and_a_face_come_to_life(engine, face):
     for up in (0, 1):
         state(engine).world.set_block(X, Y + up, Z, SNOW)
     state(engine).world.set_block(X, Y + 2, Z, face)
-    assert golems.come_to_life(state(engine), (X, Y + 2, Z))
+    assert husbandry.come_to_life(state(engine), (X, Y + 2, Z))
     assert names(engine) == ["snow_golem"] and is_empty(engine)
     assert state(engine).mobs.position[0].tolist() == [X + 0.5, Y + 0.05, Z + 0.5]
     assert not state(engine).items.count
@@ -60,7 +60,7 @@ def test_a_t_of_iron_comes_to_life_along_either_axis(engine, axis):
     for along, up in IRON_BODY:
         world.set_block(*at(axis, along, up), IRON)
     world.set_block(*at(axis, 0, 2), PUMPKIN)
-    assert golems.come_to_life(state(engine), (X, Y + 2, Z))
+    assert husbandry.come_to_life(state(engine), (X, Y + 2, Z))
     assert names(engine) == ["iron_golem"] and is_empty(engine)
 
 
@@ -75,7 +75,7 @@ def test_a_t_without_a_block_does_not(engine, missing):
         if (along, up) != missing:
             world.set_block(*at("x", along, up), IRON)
     world.set_block(X, Y + 2, Z, PUMPKIN)
-    assert not golems.come_to_life(state(engine), (X, Y + 2, Z)) and not names(engine)
+    assert not husbandry.come_to_life(state(engine), (X, Y + 2, Z)) and not names(engine)
 
 
 @pytest.mark.parametrize("filled", [(-1, 0), (1, 0), (-1, 2), (1, 2)])
@@ -85,7 +85,7 @@ def test_nor_does_one_with_something_beside_its_feet_or_head(engine, filled):
         world.set_block(*at("x", along, up), IRON)
     world.set_block(*at("x", *filled), BLOCK_ID["dirt"])
     world.set_block(X, Y + 2, Z, PUMPKIN)
-    assert not golems.come_to_life(state(engine), (X, Y + 2, Z))
+    assert not husbandry.come_to_life(state(engine), (X, Y + 2, Z))
 
 
 def test_the_pumpkin_comes_last(engine):
@@ -124,7 +124,9 @@ def test_players_place_and_carve_them(engine):
 def test_snow_golems_leave_snow_where_it_is_cold_and_melt_where_it_is_hot(
     engine, monkeypatch, temperature, snows, melts
 ):
-    monkeypatch.setattr(golems, "_TEMPERATURE", dict.fromkeys(golems._TEMPERATURE, temperature))
+    monkeypatch.setattr(
+        husbandry, "_TEMPERATURE", dict.fromkeys(husbandry._TEMPERATURE, temperature)
+    )
     state(engine).mobs.add(MOB_KIND_ID["snow_golem"], (3.5, float(FLOOR), 3.5), 0.0)
     ticks(engine, 25)
     cells = [state(engine).world.kind_at(x, FLOOR, z) for x in range(1, 7) for z in range(1, 7)]
@@ -139,7 +141,7 @@ def test_snow_golems_leave_snow_where_it_is_cold_and_melt_where_it_is_hot(
 )
 def test_they_drop_what_minecrafts_do_and_yield_no_experience(engine, monkeypatch, mob, drops):
     # A climate that neither melts a snow golem nor lets it leave snow.
-    monkeypatch.setattr(golems, "_TEMPERATURE", dict.fromkeys(golems._TEMPERATURE, 0.8))
+    monkeypatch.setattr(husbandry, "_TEMPERATURE", dict.fromkeys(husbandry._TEMPERATURE, 0.8))
     found, experience = set(), engine.player.experience
     engine.player.inventory.set(0, ITEM_ID["diamond_sword"], 1)
     for _ in range(12):

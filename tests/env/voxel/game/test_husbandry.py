@@ -17,8 +17,7 @@ from rllib_minestudio.env.voxel.entities.records import (
 )
 from rllib_minestudio.env.voxel.game import husbandry
 from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
-from rllib_minestudio.env.voxel.world.block_states import kind_of, properties_of
-from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, BLOCKS
+from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, BLOCKS, kind_of, properties_of
 from tests.env.voxel.arena import FLOOR, arena, cleared, state, ticks
 
 GRASS_BLOCK, DIRT, GRASS = (BLOCK_ID[name] for name in ("grass_block", "dirt", "grass"))

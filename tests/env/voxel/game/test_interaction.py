@@ -2,8 +2,7 @@
 
 import pytest
 
-from rllib_minestudio.env.voxel.items.inventory import Inventory
-from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS, is_right_tool
+from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS, Inventory, is_right_tool
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID
 from tests.env.voxel.arena import FLOOR, arena, state, ticks
 

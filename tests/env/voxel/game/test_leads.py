@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.env.voxel.entities.records import LED, MOB_KIND_ID, TIED, UNTIED
-from rllib_minestudio.env.voxel.game import leads
+from rllib_minestudio.env.voxel.game import husbandry
 from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
 from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
 from tests.env.voxel.arena import FLOOR, arena, cleared, state, ticks
@@ -86,7 +86,7 @@ def test_the_pull_is_minecrafts(engine):
     mob = cow(engine, leash=LED)
     mob["position"] = engine.player.position + np.array([3.0, 0.0, 6.0])
     before = mob["velocity"].copy()
-    leads.tick(state(engine))
+    husbandry.tick(state(engine))
     x, z = 3.0 / np.hypot(3.0, 6.0), 6.0 / np.hypot(3.0, 6.0)
     wanted = np.array([-0.4 * x * x, 0.0, -0.4 * z * z])
     assert np.allclose(mob["velocity"] - before, wanted)
@@ -95,7 +95,7 @@ def test_the_pull_is_minecrafts(engine):
 def test_a_fence_keeps_what_the_player_led_there(engine):
     state(engine).world.set_block(*FENCE, BLOCK_ID["oak_fence"])
     near, far = cow(engine, leash=LED, at=(2.5, 5.5)), cow(engine, leash=LED, at=(0.5, -3.5))
-    assert leads.tie(state(engine), FENCE)
+    assert husbandry.tie(state(engine), FENCE)
     assert (near["leash"], far["leash"]) == (TIED, LED)
     assert tuple(near["knot"]) == FENCE
     far["leash"] = UNTIED
@@ -103,15 +103,15 @@ def test_a_fence_keeps_what_the_player_led_there(engine):
     ticks(engine, 200)
     assert near["leash"] == TIED
     assert np.linalg.norm(near["position"] - np.array(FENCE) - 0.5) < 6.0
-    assert leads.tie(state(engine), FENCE)
+    assert husbandry.tie(state(engine), FENCE)
     assert near["leash"] == UNTIED and lying(engine) == ["lead"]
-    assert not leads.tie(state(engine), FENCE)
+    assert not husbandry.tie(state(engine), FENCE)
 
 
 def test_a_fence_that_goes_lets_go(engine):
     state(engine).world.set_block(*FENCE, BLOCK_ID["oak_fence"])
     mob = cow(engine, leash=LED, at=(2.5, 5.5))
-    leads.tie(state(engine), FENCE)
+    husbandry.tie(state(engine), FENCE)
     state(engine).world.set_block(*FENCE, 0)
     engine.tick({})
     assert mob["leash"] == UNTIED and lying(engine) == ["lead"]
@@ -120,17 +120,17 @@ def test_a_fence_that_goes_lets_go(engine):
 def test_a_fence_on_land_that_is_not_loaded_still_holds(engine, monkeypatch):
     state(engine).world.set_block(*FENCE, BLOCK_ID["oak_fence"])
     mob = cow(engine, leash=LED, at=(2.5, 5.5))
-    leads.tie(state(engine), FENCE)
+    husbandry.tie(state(engine), FENCE)
     monkeypatch.setattr(state(engine).world, "is_loaded", lambda x, z: False)
     monkeypatch.setattr(state(engine).world, "kind_at", lambda x, y, z: 0)
-    leads.tick(state(engine))
+    husbandry.tick(state(engine))
     assert mob["leash"] == TIED
 
 
 def test_other_blocks_tie_nothing(engine):
     state(engine).world.set_block(*FENCE, BLOCK_ID["stone"])
     mob = cow(engine, leash=LED, at=(2.5, 5.5))
-    assert not leads.tie(state(engine), FENCE) and mob["leash"] == LED
+    assert not husbandry.tie(state(engine), FENCE) and mob["leash"] == LED
 
 
 def test_a_snapshot_keeps_leads(engine):

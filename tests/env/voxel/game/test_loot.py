@@ -3,13 +3,11 @@
 import numpy as np
 import pytest
 
-from rllib_minestudio.env.voxel.game.event_handlers import break_block
+from rllib_minestudio.env.voxel.game.game import break_block
 from rllib_minestudio.env.voxel.game.loot import TABLES, drop_loot
 from rllib_minestudio.env.voxel.game.placement import other_half
-from rllib_minestudio.env.voxel.items.inventory import MAIN_SLOTS
-from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
+from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS, MAIN_SLOTS
 from rllib_minestudio.env.voxel.world.block_shapes import SHAPES, default_shape
-from rllib_minestudio.env.voxel.world.block_states import block_of
 from rllib_minestudio.env.voxel.world.blocks import (
     AIR,
     BLOCK_ID,
@@ -17,6 +15,7 @@ from rllib_minestudio.env.voxel.world.blocks import (
     STONE,
     UNBREAKABLE,
     Shape,
+    block_of,
 )
 from tests.env.voxel.arena import FLOOR, arena, state, ticks
 

@@ -8,17 +8,19 @@ import math
 
 import pytest
 
-from rllib_minestudio.env.voxel.game.event_handlers import break_block
+from rllib_minestudio.env.voxel.game.game import break_block
 from rllib_minestudio.env.voxel.game.placement import Click, placed_blocks
 from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
-from rllib_minestudio.env.voxel.world.block_states import (
+from rllib_minestudio.env.voxel.world.blocks import (
+    AIR,
+    BLOCK_ID,
+    BLOCKS,
     FAMILIES,
     FAMILY_OF,
     block_of,
     kind_of,
     properties_of,
 )
-from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, BLOCKS
 from tests.env.voxel.arena import FLOOR, arena, state
 
 YAWS = {"south": 0.0, "west": 90.0, "north": 180.0, "east": -90.0}

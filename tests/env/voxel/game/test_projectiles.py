@@ -11,8 +11,7 @@ from rllib_minestudio.env.voxel.entities.records import (
     THROWN_CAPACITY,
 )
 from rllib_minestudio.env.voxel.game import fire, projectiles
-from rllib_minestudio.env.voxel.items.item_data import enchanted, potion_data, wear_of
-from rllib_minestudio.env.voxel.items.items import ITEM_ID
+from rllib_minestudio.env.voxel.items.items import ITEM_ID, enchanted, potion_data, wear_of
 from rllib_minestudio.env.voxel.player.raycast import look_direction
 from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
 from tests.env.voxel.arena import FLOOR, arena, cleared, state, ticks

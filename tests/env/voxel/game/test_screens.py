@@ -3,8 +3,7 @@
 import pytest
 
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
-from rllib_minestudio.env.voxel.world.block_states import block_of, properties_of
-from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
+from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, block_of, properties_of
 from tests.env.voxel.arena import FLOOR, arena, state, ticks
 from tests.env.voxel.ledger import count_items
 from tests.env.voxel.screens.player import Hands

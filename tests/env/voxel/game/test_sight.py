@@ -5,8 +5,8 @@ import pytest
 
 from rllib_minestudio.env.voxel.engine import VoxelEngine
 from rllib_minestudio.env.voxel.game.screen_handling import draw_view
-from rllib_minestudio.env.voxel.render.block_looks import FULL_LEAVES
-from rllib_minestudio.env.voxel.render.ray_tiles import SKY_DEPTH
+from rllib_minestudio.env.voxel.render.block_atlas import FULL_LEAVES
+from rllib_minestudio.env.voxel.render.camera import SKY_DEPTH
 from rllib_minestudio.env.voxel.render.renderer import Renderer
 from tests.env.voxel.arena import FLOOR, arena, state, ticks
 

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from rllib_minestudio.env.voxel.game import sleeping
-from rllib_minestudio.env.voxel.world.block_states import block_of
-from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
+from rllib_minestudio.env.voxel.game import spawning
+from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, block_of
 from tests.env.voxel.arena import FLOOR, arena, cleared, state, ticks
 
 BED = BLOCK_ID["red_bed"]
@@ -47,12 +46,12 @@ def test_a_night_takes_a_hundred_ticks(engine):
     engine.tick({"use": 1})
     assert state(engine).bed == HEAD and slept(engine) == before + 1
     seen = [engine.player.position.copy()]
-    for _ in range(sleeping.DEEP_SLEEP - 2):
+    for _ in range(spawning.DEEP_SLEEP - 2):
         engine.tick({"forward": 1, "jump": 1, "camera": (10.0, 10.0)})
         seen.append(engine.player.position.copy())
     assert state(engine).bed == HEAD and engine.player.pitch == 0.0
     assert np.ptp(seen, axis=0).max() == 0.0
-    assert state(engine).time == day + sleeping.DEEP_SLEEP - 1
+    assert state(engine).time == day + spawning.DEEP_SLEEP - 1
     engine.tick({})
     assert state(engine).bed is None and not state(engine).raining
     assert state(engine).time == 24000
@@ -77,25 +76,25 @@ def test_by_day_the_bed_only_becomes_the_spawn_point(engine, time):
 @pytest.mark.parametrize(("time", "raining"), [(12542, False), (23459, False), (12010, True)])
 def test_the_hours_of_sleep_are_minecrafts(engine, time, raining):
     state(engine).time, state(engine).raining = time, raining
-    assert sleeping.lie_down(state(engine), FOOT) and state(engine).bed == HEAD
+    assert spawning.lie_down(state(engine), FOOT) and state(engine).bed == HEAD
 
 
 def test_a_bed_is_too_far_away_beyond_three_blocks(engine):
     for z, near in ((-0.6, False), (-0.4, True)):  # the foot's middle is at 2.5
         engine.player.position[:] = (0.5, FLOOR, z)
-        assert sleeping.lie_down(state(engine), FOOT) == near
+        assert spawning.lie_down(state(engine), FOOT) == near
         state(engine).bed = None
 
 
 def test_a_bed_below_stone_is_blocked(engine):
     state(engine).world.set_block(0, FLOOR + 1, 3, BLOCK_ID["stone"])
-    assert not sleeping.lie_down(state(engine), FOOT)
+    assert not spawning.lie_down(state(engine), FOOT)
     assert state(engine).spawn_point is None
 
 
 def test_half_a_bed_is_none(engine):
     state(engine).world.set_block(*HEAD, 0)
-    assert not sleeping.lie_down(state(engine), FOOT)
+    assert not spawning.lie_down(state(engine), FOOT)
 
 
 def test_a_hit_and_a_bed_that_vanishes_end_the_sleep(engine):
@@ -137,7 +136,7 @@ def test_a_sleeper_who_dies_lies_there(engine):
 def test_the_sun_stands_still_where_the_rule_says_so(engine):
     engine.execute("/gamerule doDaylightCycle false")
     engine.tick({"use": 1})
-    ticks(engine, sleeping.DEEP_SLEEP)
+    ticks(engine, spawning.DEEP_SLEEP)
     assert state(engine).bed is None and state(engine).time == NIGHT + 1
 
 

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from rllib_minestudio.env.voxel.game.event_handlers import break_block
-from rllib_minestudio.env.voxel.game.supports import MOST_LOOKS
+from rllib_minestudio.env.voxel.game.game import MOST_LOOKS, break_block
 from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
-from rllib_minestudio.env.voxel.world.block_states import block_of, kind_of
-from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, BLOCKS, SAND, STONE
+from rllib_minestudio.env.voxel.world.blocks import (
+    AIR,
+    BLOCK_ID,
+    BLOCKS,
+    SAND,
+    STONE,
+    block_of,
+    kind_of,
+)
 from rllib_minestudio.env.voxel.world.world import World
 from tests.env.voxel.arena import FLOOR, arena, state, ticks
 from tests.env.voxel.caches import check_world

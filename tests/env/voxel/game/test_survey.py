@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rllib_minestudio.env.voxel.engine import VoxelEngine
-from rllib_minestudio.env.voxel.world.block_states import KIND_MASK
+from rllib_minestudio.env.voxel.world.blocks import KIND_MASK
 from rllib_minestudio.env.voxel.world.world import LOAD_RADIUS
 
 CORNERS = st.tuples(st.integers(-40, 40), st.integers(-4, 131), st.integers(-40, 40))

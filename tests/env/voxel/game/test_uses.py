@@ -7,8 +7,7 @@ from rllib_minestudio.env.voxel.entities.records import MOB_KIND_ID
 from rllib_minestudio.env.voxel.game.use_and_drop import USES, Outcome, Stage, Use, Uses
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
 from rllib_minestudio.env.voxel.player.player import USE_DELAY
-from rllib_minestudio.env.voxel.world.block_states import ACTS_WHEN_USED
-from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
+from rllib_minestudio.env.voxel.world.blocks import ACTS_WHEN_USED, BLOCK_ID
 from tests.env.voxel.arena import FLOOR, arena, state
 
 SHEARS, STONE = ITEM_ID["shears"], BLOCK_ID["stone"]

@@ -4,8 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rllib_minestudio.env.voxel.items.item_data import (
+from rllib_minestudio.env.voxel.items.items import (
     ENCHANTMENTS,
+    ITEM_ID,
+    ITEMS,
     LARGEST_DATA,
     POTION_ITEMS,
     POTIONS,
@@ -18,7 +20,6 @@ from rllib_minestudio.env.voxel.items.item_data import (
     wear_of,
     with_wear,
 )
-from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
 from rllib_minestudio.env.voxel.player.player import EFFECTS
 
 TOOLS = [item for item in ITEMS if possible_enchantments(item)]

@@ -18,8 +18,7 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.env.voxel.engine import VoxelEngine
-from rllib_minestudio.env.voxel.world.block_states import FAMILY_OF, block_of
-from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
+from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, FAMILY_OF, block_of
 from tests.env.voxel.arena import FLOOR, state
 from tests.env.voxel.oracle.scenarios import (
     GROUND,

@@ -5,8 +5,7 @@ import pytest
 
 from rllib_minestudio.env.voxel.player.raycast import NEVER, TARGET_DTYPE, cast_block
 from rllib_minestudio.env.voxel.world.block_shapes import SHAPES, shape_at
-from rllib_minestudio.env.voxel.world.block_states import states_of
-from rllib_minestudio.env.voxel.world.blocks import BLOCKS, Shape
+from rllib_minestudio.env.voxel.world.blocks import BLOCKS, Shape, states_of
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT, WINDOW, block_index
 
 SIDE, LOW, REACH = 8, 60, 6.0

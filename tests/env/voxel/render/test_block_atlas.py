@@ -9,7 +9,7 @@ from rllib_minestudio.env.voxel.render.block_atlas import (
     build_block_atlas,
     turned_faces,
 )
-from rllib_minestudio.env.voxel.render.texels import (
+from rllib_minestudio.env.voxel.render.textures import (
     FACE_BOTTOM,
     FACE_EAST,
     FACE_NORTH,
@@ -22,10 +22,9 @@ from rllib_minestudio.env.voxel.render.texels import (
     TEXTURE_WORDS,
     colour,
     mip_mapped,
+    textures_of,
 )
-from rllib_minestudio.env.voxel.render.textures import textures_of
-from rllib_minestudio.env.voxel.world.block_states import block_of, states_of
-from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, BLOCKS
+from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, BLOCKS, block_of, states_of
 from rllib_minestudio.env.voxel.world.worldgen import SNOWY
 
 SIDES = {

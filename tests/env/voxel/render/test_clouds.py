@@ -11,8 +11,15 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.entities.records import DroppedItems, Mobs
 from rllib_minestudio.env.voxel.player.player import Player
-from rllib_minestudio.env.voxel.render.camera import FOG_RGB, FORWARD, RIGHT, STEP_X, STEP_Y, UP
-from rllib_minestudio.env.voxel.render.ray_tiles import SKY_DEPTH
+from rllib_minestudio.env.voxel.render.camera import (
+    FOG_RGB,
+    FORWARD,
+    RIGHT,
+    SKY_DEPTH,
+    STEP_X,
+    STEP_Y,
+    UP,
+)
 from rllib_minestudio.env.voxel.render.renderer import Renderer
 from rllib_minestudio.env.voxel.world.world import World
 from tests.env.voxel.render.render_stage import MIDNIGHT, NOON, Stage

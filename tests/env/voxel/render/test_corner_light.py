@@ -8,8 +8,20 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.env.voxel import SAMPLES
-from rllib_minestudio.env.voxel.render.block_looks import LOOKS
-from rllib_minestudio.env.voxel.render.camera import FORWARD, RIGHT, STEP_X, STEP_Y, UP
+from rllib_minestudio.env.voxel.render.block_atlas import LOOKS
+from rllib_minestudio.env.voxel.render.camera import (
+    FACE,
+    FORWARD,
+    KEY,
+    LANES,
+    OPENNESS,
+    POINT_X,
+    RIGHT,
+    STEP_X,
+    STEP_Y,
+    UP,
+    new_scratch,
+)
 from rllib_minestudio.env.voxel.render.corner_light import (
     count_cubes,
     find_neighbours,
@@ -17,14 +29,6 @@ from rllib_minestudio.env.voxel.render.corner_light import (
     spread_openness,
 )
 from rllib_minestudio.env.voxel.render.light import light_map
-from rllib_minestudio.env.voxel.render.ray_tiles import (
-    FACE,
-    KEY,
-    LANES,
-    OPENNESS,
-    POINT_X,
-    new_scratch,
-)
 from rllib_minestudio.env.voxel.render.renderer import Renderer
 from rllib_minestudio.env.voxel.render.sky import sun_angle
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID

@@ -6,15 +6,14 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.env.voxel.engine import VoxelEngine
-from rllib_minestudio.env.voxel.items.item_data import enchanted, potion_data
-from rllib_minestudio.env.voxel.items.items import ITEM_ID
+from rllib_minestudio.env.voxel.items.items import ITEM_ID, enchanted, potion_data
 from rllib_minestudio.env.voxel.player.player import EFFECTS
 from rllib_minestudio.env.voxel.render import effects, text
+from rllib_minestudio.env.voxel.render.camera import night_vision
 from rllib_minestudio.env.voxel.render.effects import ShownEffect
 from rllib_minestudio.env.voxel.render.light import light_map
 from rllib_minestudio.env.voxel.render.renderer import darken
 from rllib_minestudio.env.voxel.render.textures import textures_of
-from rllib_minestudio.env.voxel.render.viewpoint import night_vision
 from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS
 
 SIZE = 640, 360

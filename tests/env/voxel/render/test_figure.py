@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from rllib_minestudio.env.voxel.render.figure import (
+from rllib_minestudio.env.voxel.render.hand import (
     EYES_UP,
     FEET,
     FIGURE_AREA,

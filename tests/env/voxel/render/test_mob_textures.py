@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.env.voxel.render.mob_textures import PARTS, SheetBox, sheet_pixels
-from rllib_minestudio.env.voxel.render.texels import (
+from rllib_minestudio.env.voxel.render.textures import (
     FACE_BOTTOM,
     FACE_EAST,
     FACE_NORTH,

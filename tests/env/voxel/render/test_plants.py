@@ -17,21 +17,31 @@ from rllib_minestudio.env.voxel.render.camera import (
     LIGHT,
     MIP_DEPTH,
     RIGHT,
+    SKY_DEPTH,
+    TILE,
     UP,
     VIEW,
     Camera,
 )
 from rllib_minestudio.env.voxel.render.hand import pixel_rays
 from rllib_minestudio.env.voxel.render.plants import FARTHEST, Plants, build_sprites
-from rllib_minestudio.env.voxel.render.ray_tiles import SKY_DEPTH, TILE
 from rllib_minestudio.env.voxel.render.renderer import Renderer
-from rllib_minestudio.env.voxel.render.texels import MIP_OFFSET, TRANSPARENT
-from rllib_minestudio.env.voxel.render.textures import textures_of
+from rllib_minestudio.env.voxel.render.textures import MIP_OFFSET, TRANSPARENT, textures_of
 from rllib_minestudio.env.voxel.render.window import sampling_of
-from rllib_minestudio.env.voxel.world.block_states import block_of, kind_of, states_of
-from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, BLOCKS, STONE
+from rllib_minestudio.env.voxel.world.blocks import (
+    AIR,
+    BLOCK_ID,
+    BLOCKS,
+    PLANTS,
+    ROWS,
+    STONE,
+    THIN_KINDS,
+    block_of,
+    kind_of,
+    shift_of,
+    states_of,
+)
 from rllib_minestudio.env.voxel.world.box_field import block_index
-from rllib_minestudio.env.voxel.world.plants import PLANTS, ROWS, THIN_KINDS, shift_of
 from rllib_minestudio.env.voxel.world.world import World
 from tests.env.voxel.render.render_stage import FLOOR, Stage
 

@@ -15,14 +15,15 @@ from rllib_minestudio.env.voxel.render.mob_textures import BARE_LEG, OF_BLOCKS, 
 from rllib_minestudio.env.voxel.render.models import MOB_MODELS, SHORN_SHEEP, build_models
 from rllib_minestudio.env.voxel.render.resource_pack import OUR_PACK, TEXTURES
 from rllib_minestudio.env.voxel.render.sky import sky_at, sun_angle
-from rllib_minestudio.env.voxel.render.texels import (
+from rllib_minestudio.env.voxel.render.textures import (
     MIP_OFFSET,
     TEXTURE_WORDS,
     TRANSPARENT,
+    Textures,
     sprite_texture,
     texture,
+    textures_of,
 )
-from rllib_minestudio.env.voxel.render.textures import Textures, textures_of
 from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, BLOCKS
 from tools.painting.__main__ import paint
 

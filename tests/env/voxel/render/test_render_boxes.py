@@ -6,7 +6,7 @@ import pytest
 from rllib_minestudio.env.voxel.render import boxes
 from rllib_minestudio.env.voxel.render.hand import PixelRays
 from rllib_minestudio.env.voxel.render.models import BOX_SIZE
-from rllib_minestudio.env.voxel.render.texels import TEXTURE_WORDS
+from rllib_minestudio.env.voxel.render.textures import TEXTURE_WORDS
 
 FACES = 6
 STILL = np.float32(0), np.float32(1)

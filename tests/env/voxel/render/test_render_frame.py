@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rllib_minestudio.env.voxel.render.ray_tiles import SKY_DEPTH
+from rllib_minestudio.env.voxel.render.camera import SKY_DEPTH
 from rllib_minestudio.env.voxel.render.renderer import Renderer
 from rllib_minestudio.errors import InvalidOptionsError
 from tests.env.voxel.render.render_stage import FLOOR, MIDNIGHT, NOON, Stage

@@ -10,8 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel import AVERAGE, SAMPLES
-from rllib_minestudio.env.voxel.items.inventory import ItemStack
-from rllib_minestudio.env.voxel.items.items import ITEM_ID
+from rllib_minestudio.env.voxel.items.items import ITEM_ID, ItemStack
 from rllib_minestudio.env.voxel.render.renderer import Renderer
 from rllib_minestudio.env.voxel.render.window import mixture, sampling_of
 from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS

@@ -28,8 +28,14 @@ from rllib_minestudio.env.voxel.render.resource_pack import (
     PictureError,
     ResourcePack,
 )
-from rllib_minestudio.env.voxel.render.texels import FACE_SOUTH, FACE_TOP, FACE_WEST
-from rllib_minestudio.env.voxel.render.textures import Textures, resized, textures_of
+from rllib_minestudio.env.voxel.render.textures import (
+    FACE_SOUTH,
+    FACE_TOP,
+    FACE_WEST,
+    Textures,
+    resized,
+    textures_of,
+)
 from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS
 from rllib_minestudio.errors import InvalidOptionsError
 from tests.env.voxel.render.render_stage import FLOOR, Stage

@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from rllib_minestudio.env.voxel.items.inventory import ItemStack
-from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
+from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS, ItemStack
 from rllib_minestudio.env.voxel.render.gui import (
     BAR_LENGTH,
     ScreenComposer,

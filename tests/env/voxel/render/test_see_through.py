@@ -10,16 +10,28 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-from rllib_minestudio.env.voxel.render.block_atlas import CLEAR_SHIFT, FACE_BITS, HOLE
-from rllib_minestudio.env.voxel.render.block_looks import joined
-from rllib_minestudio.env.voxel.render.camera import FORWARD, MIP_DEPTH, RIGHT, STEP_X, STEP_Y, UP
-from rllib_minestudio.env.voxel.render.ray_tiles import SKY_DEPTH
+from rllib_minestudio.env.voxel.render.block_atlas import CLEAR_SHIFT, FACE_BITS, HOLE, joined
+from rllib_minestudio.env.voxel.render.camera import (
+    FORWARD,
+    MIP_DEPTH,
+    RIGHT,
+    SKY_DEPTH,
+    STEP_X,
+    STEP_Y,
+    UP,
+)
 from rllib_minestudio.env.voxel.render.renderer import Renderer
-from rllib_minestudio.env.voxel.render.texels import FACE_TOP
-from rllib_minestudio.env.voxel.render.textures import textures_of
+from rllib_minestudio.env.voxel.render.textures import FACE_TOP, textures_of
 from rllib_minestudio.env.voxel.world.block_shapes import SHAPES, default_shape, shape_at
-from rllib_minestudio.env.voxel.world.block_states import kind_of, states_of
-from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, BLOCKS, SNOW, Shape
+from rllib_minestudio.env.voxel.world.blocks import (
+    AIR,
+    BLOCK_ID,
+    BLOCKS,
+    SNOW,
+    Shape,
+    kind_of,
+    states_of,
+)
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT
 from rllib_minestudio.env.voxel.world.world import World
 from tests.env.voxel.render.render_stage import FLOOR, Stage

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.data import DAY_TICKS
 from rllib_minestudio.env.voxel.render.camera import FORWARD, RIGHT, STEP_X, STEP_Y, UP
-from rllib_minestudio.env.voxel.render.celestial import star_table
 from rllib_minestudio.env.voxel.render.renderer import Renderer
 from rllib_minestudio.env.voxel.render.sky import (
     FOG_BY_DAY,
     SKY_OF_BIOME,
     sky_at,
     sky_share,
+    star_table,
     sun_angle,
 )
 from rllib_minestudio.env.voxel.world.climate import biome_at

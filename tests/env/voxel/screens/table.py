@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from rllib_minestudio.env.voxel.items.inventory import Inventory, ItemStack
-from rllib_minestudio.env.voxel.items.items import EMPTY, ITEM_ID, ITEMS
+from rllib_minestudio.env.voxel.items.items import EMPTY, ITEM_ID, ITEMS, Inventory, ItemStack
 from rllib_minestudio.env.voxel.screens.crafting import Furnace
 from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS, NOTHING, Container
 from rllib_minestudio.env.voxel.screens.screen import PIXELS_PER_DEGREE, Screen

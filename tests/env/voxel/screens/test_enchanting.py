@@ -5,9 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from rllib_minestudio.env.voxel.items.inventory import ItemStack
-from rllib_minestudio.env.voxel.items.item_data import ENCHANTMENTS, enchantments_of
-from rllib_minestudio.env.voxel.items.items import ITEM_ID
+from rllib_minestudio.env.voxel.items.items import ENCHANTMENTS, ITEM_ID, ItemStack, enchantments_of
 from rllib_minestudio.env.voxel.player.player import points_of, progress_at, without_levels
 from rllib_minestudio.env.voxel.screens.enchanting import (
     EnchantingTable,

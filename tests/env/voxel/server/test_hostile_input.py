@@ -9,8 +9,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rllib_minestudio.env.voxel.server.session import Mission, read_mission, read_seed
-from rllib_minestudio.env.voxel.server.step_text import ProtocolError, StepRequest, read_step
+from rllib_minestudio.env.voxel.server.session import (
+    Mission,
+    ProtocolError,
+    StepRequest,
+    read_mission,
+    read_seed,
+    read_step,
+)
 from tests.env.voxel.server.raw_client import RawClient, mission, serving
 
 LINES = """forward 1|hotbar.1 0

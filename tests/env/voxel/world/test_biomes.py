@@ -7,8 +7,16 @@ import pytest
 
 from rllib_minestudio.env.voxel.data import read_csv
 from rllib_minestudio.env.voxel.world import climate
-from rllib_minestudio.env.voxel.world.block_states import is_thin, kind_of
-from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCKS, GRASS_BLOCK, SNOW, STONE
+from rllib_minestudio.env.voxel.world.blocks import (
+    AIR,
+    BLOCKS,
+    GRASS_BLOCK,
+    SNOW,
+    STONE,
+    THIN_KINDS,
+    is_thin,
+    kind_of,
+)
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, WINDOW
 from rllib_minestudio.env.voxel.world.climate import (
     BIOMES,
@@ -22,7 +30,6 @@ from rllib_minestudio.env.voxel.world.climate import (
     ground_height,
     land_at,
 )
-from rllib_minestudio.env.voxel.world.plants import THIN_KINDS
 from rllib_minestudio.env.voxel.world.trees import HIGHEST_TIP
 from rllib_minestudio.env.voxel.world.world import LOAD_RADIUS, World
 from rllib_minestudio.env.voxel.world.worldgen import MANY_TINTS, SNOWY

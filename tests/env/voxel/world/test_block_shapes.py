@@ -8,8 +8,14 @@ import pytest
 
 from rllib_minestudio.env.voxel.world import block_shapes
 from rllib_minestudio.env.voxel.world.block_shapes import SHAPES, shape_at
-from rllib_minestudio.env.voxel.world.block_states import FAMILY_OF, block_of, states_of
-from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, BLOCKS, Shape
+from rllib_minestudio.env.voxel.world.blocks import (
+    BLOCK_ID,
+    BLOCKS,
+    FAMILY_OF,
+    Shape,
+    block_of,
+    states_of,
+)
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT, WINDOW, block_index
 
 GAME = json.loads(Path(__file__).with_name("collision_shapes.json").read_text())

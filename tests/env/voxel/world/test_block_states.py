@@ -7,29 +7,34 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rllib_minestudio.env.voxel.world.block_states import (
+from rllib_minestudio.env.voxel.world.blocks import (
+    AIR,
+    BLOCK_ID,
+    BLOCKS,
     FAMILIES,
     FAMILY_OF,
     KIND_MASK,
     MOST_STATES,
+    PLANTS,
     STATE_SHIFT,
+    THIN_KINDS,
     BlockFilter,
+    Shape,
     bears,
     block_of,
     covers,
+    is_opaque,
     is_replaceable,
     is_thin,
     kind_of,
     lands,
     needs_others,
+    optics_of,
     properties_of,
     states_of,
     stops_rays,
     turned_to,
 )
-from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, BLOCKS, Shape
-from rllib_minestudio.env.voxel.world.optics import is_opaque, optics_of
-from rllib_minestudio.env.voxel.world.plants import PLANTS, THIN_KINDS
 
 FACTS = Path(__file__).parents[5] / "shared" / "data" / "minecraft_1_16_5"
 ALL = [block for kind in range(len(BLOCKS)) for block in states_of(kind)]

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.env.voxel.world import box_field
-from rllib_minestudio.env.voxel.world.block_states import block_of, covers
-from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, STONE
+from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, STONE, block_of, covers
 from rllib_minestudio.env.voxel.world.box_field import (
     CHUNK,
     HEIGHT,

@@ -7,11 +7,16 @@ from random import Random
 import numpy as np
 import pytest
 
-from rllib_minestudio.env.voxel.world.block_states import block_of
-from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, STONE
+from rllib_minestudio.env.voxel.world.blocks import (
+    AIR,
+    BLOCK_ID,
+    STONE,
+    block_of,
+    emission,
+    optics_of,
+)
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT, WINDOW, block_index
 from rllib_minestudio.env.voxel.world.light_field import FULL, block_level, light_at, sky_level
-from rllib_minestudio.env.voxel.world.optics import emission, optics_of
 from rllib_minestudio.env.voxel.world.world import World
 from tests.env.voxel.caches import check_light, check_shade, flood, open_to_sky
 

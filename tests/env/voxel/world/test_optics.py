@@ -6,17 +6,20 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.env.voxel.data import read_csv
-from rllib_minestudio.env.voxel.world.block_states import block_of, covers, states_of
-from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, BLOCKS
-from rllib_minestudio.env.voxel.world.optics import (
+from rllib_minestudio.env.voxel.world.blocks import (
+    BLOCK_ID,
+    BLOCKS,
     DOWN,
     SIDES,
     UP,
+    block_of,
     closes,
+    covers,
     dims_sky,
     emission,
     is_opaque,
     optics_of,
+    states_of,
 )
 
 

@@ -5,12 +5,20 @@ import pytest
 
 from rllib_minestudio.env.voxel.game.placement import stands
 from rllib_minestudio.env.voxel.world import climate
-from rllib_minestudio.env.voxel.world.block_states import is_thin, kind_of
-from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, BLOCKS, OAK_LOG
+from rllib_minestudio.env.voxel.world.blocks import (
+    AIR,
+    BLOCK_ID,
+    BLOCKS,
+    OAK_LOG,
+    SHIFT_XYZ,
+    SHIFT_XZ,
+    is_thin,
+    kind_of,
+    shift_of,
+)
 from rllib_minestudio.env.voxel.world.box_field import CHUNK
 from rllib_minestudio.env.voxel.world.climate import BIOMES, HIGHEST_PEAK
 from rllib_minestudio.env.voxel.world.column_bits import lowest_bit
-from rllib_minestudio.env.voxel.world.plants import SHIFT_XYZ, SHIFT_XZ, shift_of
 from rllib_minestudio.env.voxel.world.world import World
 from tests.env.voxel.caches import check_thin, check_world
 from tests.env.voxel.window import Window

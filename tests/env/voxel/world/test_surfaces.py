@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from rllib_minestudio.env.voxel.world.block_states import turned_to
-from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
+from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, turned_to
 from tests.env.voxel.arena import FLOOR, arena, state, ticks
 
 

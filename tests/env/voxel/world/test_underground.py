@@ -5,8 +5,7 @@ import pytest
 
 from rllib_minestudio.env.voxel.data import read_csv
 from rllib_minestudio.env.voxel.world import caves, climate, tunnels
-from rllib_minestudio.env.voxel.world.block_states import kind_of
-from rllib_minestudio.env.voxel.world.blocks import AIR, BEDROCK, BLOCK_ID, LAVA
+from rllib_minestudio.env.voxel.world.blocks import AIR, BEDROCK, BLOCK_ID, LAVA, kind_of
 from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT
 from rllib_minestudio.env.voxel.world.climate import ground_height
 from rllib_minestudio.env.voxel.world.world import World

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rllib_minestudio.env.voxel.world.block_states import is_thin
-from rllib_minestudio.env.voxel.world.blocks import STONE
+from rllib_minestudio.env.voxel.world.blocks import STONE, is_thin
 from rllib_minestudio.env.voxel.world.box_field import HEIGHT, WINDOW, block_index
 from rllib_minestudio.env.voxel.world.world import World
 from tests.env.voxel.caches import check_tops, check_world
