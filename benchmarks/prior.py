@@ -22,8 +22,8 @@ from rich.table import Table
 
 from rllib_minestudio.algorithms.prior import PriorLatents
 from rllib_minestudio.models.acting import RolloutSession
+from rllib_minestudio.models.rl_modules import VPTRLModule, spaces_of
 from rllib_minestudio.models.vpt import VPTConfig
-from rllib_minestudio.models.vpt_rl_module import VPTRLModule, spaces_of
 
 FRAGMENT_STEPS = 256
 

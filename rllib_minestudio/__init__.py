@@ -10,7 +10,7 @@ threads wait and what priority Ray's workers run at (`foundation/processes.py`).
 from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio import registration
-from rllib_minestudio.foundation.buttons import load_public_name
+from rllib_minestudio.foundation.names import load_public_name
 from rllib_minestudio.foundation.processes import set_processor_environment
 from rllib_minestudio.registration import register_hooks, register_names
 

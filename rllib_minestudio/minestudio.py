@@ -45,7 +45,7 @@ from rllib_minestudio.env.callbacks.base import Info, Obs
 from rllib_minestudio.evaluation.filters import EpisodeFilter, InfoBaseFilter
 from rllib_minestudio.evaluation.inference import Policy
 from rllib_minestudio.evaluation.pipeline import EpisodePipeline, EpisodeRecorder, MineGenerator
-from rllib_minestudio.foundation.buttons import POV
+from rllib_minestudio.foundation.names import POV
 from rllib_minestudio.foundation.observations import IMAGE
 
 __all__ = [

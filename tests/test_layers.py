@@ -57,13 +57,13 @@ FORBIDDEN = {
         f"models/{file}.py": ["ray", "gymnasium", f"{OURS}.env", f"{OURS}.models.vpt"]
         for file in (*("distributions", "fine_tuning", "acting", "strict_loading", "value_head"),)
     },
-    "models/conv_gru": ["ray", "gymnasium", f"{OURS}.env"],
+    "models/conv_gru.py": ["ray", "gymnasium", f"{OURS}.env"],
     "models/kernels": ["ray", "gymnasium", f"{OURS}.env", f"{OURS}.models.vpt"],
     **{
         f"models/kernels/{file}.py": ["torch"]
         for file in (
             *("direct", "direct_blocks", "direct_calls", "direct_layers"),
-            *("machine_code", "vectors", "winograd", "winograd_calls"),
+            *("compilation", "winograd", "winograd_calls"),
         )
     },
     "models/vpt": ["ray", "gymnasium", f"{OURS}.env"],
@@ -71,7 +71,7 @@ FORBIDDEN = {
     "algorithms/env_pool": ["ray", "torch", f"{OURS}.models"],
     "algorithms/hooks.py": ["ray", "torch", OURS],
     "algorithms/learner/gae.py": ["ray", "torch", f"{OURS}.models"],
-    "algorithms/learner/objective.py": ["ray", f"{OURS}.models"],
+    "algorithms/learner/objective.py": ["ray"],
     "algorithms/training_loop/replay_buffer.py": ["ray", "torch", f"{OURS}.models"],
     "evaluation": from_layer("experiments"),
     "experiments": from_layer("benchmark"),

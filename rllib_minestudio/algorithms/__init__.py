@@ -6,7 +6,7 @@ package, and those processes must import neither Ray nor torch.
 
 from typing import TYPE_CHECKING, Any
 
-from rllib_minestudio.foundation.buttons import load_public_name
+from rllib_minestudio.foundation.names import load_public_name
 
 if TYPE_CHECKING:
     from rllib_minestudio.algorithms.bc import MineStudioBC, MineStudioBCConfig

@@ -22,11 +22,11 @@ from rllib_minestudio.algorithms.env_pool.base import EnvConfig
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.adapter import GymnasiumMaker, SpaceAdapter, make_adapted, require_single
 from rllib_minestudio.env.env_options import VOXEL
-from rllib_minestudio.env.voxel.observed_boxes import Looks, described, looks_of
+from rllib_minestudio.env.voxel.contract import Looks, described, looks_of
 from rllib_minestudio.errors import InvalidOptionsError, describe, did_you_mean
 from rllib_minestudio.foundation.options import broken_rule, shown
 from rllib_minestudio.models.policy_registry import AUTO, CONV_GRU, VPT, find_policy
-from rllib_minestudio.models.vpt_rl_module import has_spaces_of_vpt
+from rllib_minestudio.models.rl_modules import has_spaces_of_vpt
 
 ENV_NAME = "MineStudio"
 """The environment of a config that names none."""

@@ -1,4 +1,4 @@
-"""The frozen prior in an env runner, which computes its latents of every fragment.
+"""The frozen prior: its latents of every fragment, in an env runner, and the KL term, in a learner.
 
 The KL term compares policy and prior step by step, and both have a memory. The prior's memory at a
 step must not depend on how the step is trained on: with which others, in which order, by how many
@@ -138,7 +138,7 @@ def build_prior_latents(
 
 # ---------------------------- the frozen prior, to which the KL term holds the policy, in a learner
 # The learner owns the prior's weights and turns its latents into distributions. The fragments
-# carry the latents: env runners compute them, with the prior's own memory (`prior_latents.py`).
+# carry the latents: env runners compute them, with the prior's own memory.
 
 _logger = logging.getLogger(__name__)
 

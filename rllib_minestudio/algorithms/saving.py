@@ -54,8 +54,8 @@ from rllib_minestudio.foundation.files import save_whole, whole_file, write_whol
 from rllib_minestudio.foundation.values import recordable
 from rllib_minestudio.models.policy import copy_policy
 from rllib_minestudio.models.policy_registry import name_of_policy
+from rllib_minestudio.models.rl_modules import VPTRLModule
 from rllib_minestudio.models.vpt.weights import copy_plain
-from rllib_minestudio.models.vpt_rl_module import VPTRLModule
 
 _AVERAGE = f"learner_group/learner/{COMPONENT_WEIGHT_AVERAGE}"
 

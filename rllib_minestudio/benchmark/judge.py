@@ -38,7 +38,7 @@ from rllib_minestudio.evaluation.filters.conditions import (
     Box,
     matches,
 )
-from rllib_minestudio.foundation.buttons import SUCCESS, TASK
+from rllib_minestudio.foundation.names import SUCCESS, TASK
 from rllib_minestudio.foundation.options import Problems
 
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ from rllib_minestudio.experiments.played_policy import (
     overridden,
     refuse_model_changes,
 )
-from rllib_minestudio.foundation.buttons import AGENTS, RANDOM
+from rllib_minestudio.foundation.names import AGENTS, RANDOM
 from rllib_minestudio.foundation.options import Problems
 from rllib_minestudio.foundation.values import plain
 from rllib_minestudio.models.policy_registry import find_policy

@@ -53,7 +53,6 @@ from rllib_minestudio.evaluation.request import PlaySettings, only_episodes
 from rllib_minestudio.evaluation.summary import Summary
 from rllib_minestudio.experiments import ray_session
 from rllib_minestudio.experiments.ray_session import compile_kernels
-from rllib_minestudio.foundation.buttons import POV
 from rllib_minestudio.foundation.console import (
     clock,
     counted,
@@ -64,6 +63,7 @@ from rllib_minestudio.foundation.console import (
 )
 from rllib_minestudio.foundation.documents import read_document
 from rllib_minestudio.foundation.files import SmallFileError, sole_use, write_whole
+from rllib_minestudio.foundation.names import POV
 from rllib_minestudio.foundation.recording_options import OBSERVATION
 from rllib_minestudio.recordings.layout import VIDEO_FILE
 

@@ -186,7 +186,7 @@ class Checkpoint(PolicyFiles):
 
     @property
     def looks(self) -> Mapping[str, Any] | None:
-        """The looks of the frames it was trained on, see `env.voxel.observed_boxes`; None if it names none.
+        """The looks of the frames it was trained on, see `env.voxel.contract`; None if none.
 
         Raises:
             CheckpointMismatchError: `playing.yaml` is damaged.

@@ -1,4 +1,4 @@
-"""What the text files of a checkpoint may hold.
+"""What the text files of checkpoints, and of runs, may hold.
 
 Options of networks, environments and algorithms are bounded here as plain data, and checked by
 their owners against their own declarations, as those of an experiment file are.
@@ -59,7 +59,7 @@ class CodeDocument(Document):
 
 
 class LooksDocument(Document):
-    """The looks of the embedded engine's frames, as `env.voxel.observed_boxes` describes them."""
+    """The looks of the embedded engine's frames, as `env.voxel.contract` describes them."""
 
     revision: Few
     pictures: Name

@@ -133,7 +133,7 @@ class CheckpointRecord:
         versions: Package -> version.
         code: `provenance.code_identity()` of this package's checkout.
         numerics: Revision of the learner's numerics (`provenance.NUMERICS`).
-        looks: Looks of the embedded engine's frames (`env.voxel.observed_boxes`); None if it does not play
+        looks: Looks of the engine's frames (`env.voxel.contract`); None if it does not play
             in the embedded engine.
         config: All options of the algorithm, as plain data.
         files: Path inside the folder -> size in bytes, without the record itself.

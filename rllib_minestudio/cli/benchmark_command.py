@@ -14,8 +14,8 @@ from rllib_minestudio.benchmark.request import BenchmarkRequest
 from rllib_minestudio.checkpoints.lookup import HELP
 from rllib_minestudio.cli.flags import add_flags, warn_if_deterministic
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
-from rllib_minestudio.foundation.buttons import agents_help
 from rllib_minestudio.foundation.console import counted, print_next, quoted, stderr, stdout
+from rllib_minestudio.foundation.names import agents_help
 from rllib_minestudio.foundation.options import Flag, broken_rule, option
 
 if TYPE_CHECKING:

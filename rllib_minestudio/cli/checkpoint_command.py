@@ -79,7 +79,7 @@ def run(request: CheckpointInfoRequest) -> int:
 
 
 def _show(folder: Path, record: Any) -> None:
-    from rllib_minestudio.env.voxel.observed_boxes import described
+    from rllib_minestudio.env.voxel.contract import described
 
     size = sum(record.files.values()) / 1e6
     code = record.code.get("commit", "not under git")

@@ -7,8 +7,8 @@ import argparse
 from rllib_minestudio.checkpoints.lookup import HELP
 from rllib_minestudio.cli.flags import add_flags, warn_if_deterministic
 from rllib_minestudio.experiments.evaluate_checkpoint import PlayRequest, play_task
-from rllib_minestudio.foundation.buttons import agents_help
 from rllib_minestudio.foundation.console import stdout
+from rllib_minestudio.foundation.names import agents_help
 
 DESCRIPTION = f"""\
 Play a task and record it: one folder per episode, with a video. The numbers continue from those of

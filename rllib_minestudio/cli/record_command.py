@@ -8,8 +8,8 @@ from pathlib import Path
 from rllib_minestudio.cli.flags import add_flags
 from rllib_minestudio.experiments.evaluate_checkpoint import RecordingRequest
 from rllib_minestudio.experiments.experiment_file import make_importable
-from rllib_minestudio.foundation.buttons import agents_help
 from rllib_minestudio.foundation.console import counted, phase, print_next, quoted, stdout
+from rllib_minestudio.foundation.names import agents_help
 from rllib_minestudio.foundation.processes import machine_cpus
 
 DESCRIPTION = f"""\

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from rllib_minestudio.checkpoints.lookup import HELP
 from rllib_minestudio.cli.flags import add_flags, warn_if_deterministic
-from rllib_minestudio.foundation.buttons import agents_help
 from rllib_minestudio.foundation.console import stdout
+from rllib_minestudio.foundation.names import agents_help
 from rllib_minestudio.watch.request import WatchRequest
 
 DESCRIPTION = f"""\

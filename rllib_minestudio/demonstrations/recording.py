@@ -38,7 +38,6 @@ from rllib_minestudio.env.recorder import (
     RecorderOptions,
 )
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError
-from rllib_minestudio.foundation.buttons import AGENTS, HUNTER, TOOLMAKERS
 from rllib_minestudio.foundation.documents import (
     Count,
     Document,
@@ -52,6 +51,7 @@ from rllib_minestudio.foundation.documents import (
     read_document,
 )
 from rllib_minestudio.foundation.files import SmallFileError, sole_use, write_whole
+from rllib_minestudio.foundation.names import AGENTS, HUNTER, TOOLMAKERS
 from rllib_minestudio.foundation.options import broken_rule, not_a_choice
 from rllib_minestudio.foundation.processes import die_with
 from rllib_minestudio.foundation.recording_options import DATASET, OWN

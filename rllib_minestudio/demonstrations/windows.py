@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.actions import ActionMapper
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError, did_you_mean
-from rllib_minestudio.foundation.buttons import KEYS, NUM_BUTTONS
+from rllib_minestudio.foundation.names import KEYS, NUM_BUTTONS
 from rllib_minestudio.foundation.options import broken_rule
 from rllib_minestudio.recordings.episodes import RecordedEpisode
 from rllib_minestudio.recordings.minestudio_dataset import (

@@ -9,7 +9,7 @@ from rllib_minestudio.env.actions import ActionMapper, CameraConfig
 from rllib_minestudio.env.env_options import EnvOptions
 from rllib_minestudio.env.flat_spaces import FlatSpaces
 from rllib_minestudio.env.minestudio_env import MineStudioEnv, make_env
-from rllib_minestudio.foundation.buttons import ENGINE_ERROR, load_public_name
+from rllib_minestudio.foundation.names import ENGINE_ERROR, load_public_name
 
 if TYPE_CHECKING:
     from rllib_minestudio.env.recorder import EpisodeRecorder, RecorderOptions

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rllib_minestudio.errors import InvalidActionError, did_you_mean
-from rllib_minestudio.foundation.buttons import (
+from rllib_minestudio.foundation.names import (
     BUTTON_GROUPS,
     INVENTORY_TOKEN,
     KEYS,

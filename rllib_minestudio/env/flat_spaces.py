@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from rllib_minestudio.env.actions import CameraConfig
 from rllib_minestudio.env.minestudio_env import MineStudioEnv
 from rllib_minestudio.errors import InvalidActionError, InvalidOptionsError
-from rllib_minestudio.foundation.buttons import BUTTON_GROUPS, INVENTORY_TOKEN
+from rllib_minestudio.foundation.names import BUTTON_GROUPS, INVENTORY_TOKEN
 from rllib_minestudio.foundation.observations import IMAGE, SEPARATOR, flattened, keys_of, parts_of
 from rllib_minestudio.foundation.options import (
     Problems,

@@ -32,8 +32,8 @@ from rllib_minestudio.errors import (
     SnapshotError,
     describe_with_place,
 )
-from rllib_minestudio.foundation.buttons import ENGINE_ERROR, NUM_BUTTONS, POV, RESET_ERROR
 from rllib_minestudio.foundation.episode_seeds import EPISODE_SEED, RESET_OPTIONS
+from rllib_minestudio.foundation.names import ENGINE_ERROR, NUM_BUTTONS, POV, RESET_ERROR
 from rllib_minestudio.foundation.observations import IMAGE, SEPARATOR, misfit, parts_of
 from rllib_minestudio.foundation.processes import FailureBudget
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rllib_minestudio.env.actions import ActionMapper
 from rllib_minestudio.env.minestudio_env import MineStudioEnv
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError
-from rllib_minestudio.foundation.buttons import POV, SUCCESS
+from rllib_minestudio.foundation.names import POV, SUCCESS
 from rllib_minestudio.foundation.observations import IMAGE, parts_of, write_observation
 from rllib_minestudio.foundation.options import Problems, option, option_problems, shown
 from rllib_minestudio.foundation.recording_options import (

@@ -14,7 +14,7 @@ from rllib_minestudio.env.backends.voxel import VoxelBackend
 from rllib_minestudio.env.callbacks.base import HOOKS, Info, Obs, StepResult, bound_hooks
 from rllib_minestudio.env.env_options import MINECRAFT, EnvOptions
 from rllib_minestudio.errors import EngineError
-from rllib_minestudio.foundation.buttons import POV
+from rllib_minestudio.foundation.names import POV
 from rllib_minestudio.foundation.observations import IMAGE
 
 _MAX_WORLD_SEED = 2**31

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.foundation.buttons import SUCCESS
+from rllib_minestudio.foundation.names import SUCCESS
 from rllib_minestudio.foundation.options import broken_rule, is_integer
 
 FORWARD, LEFT, RIGHT = range(3)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from rllib_minestudio.foundation.buttons import load_public_name
+from rllib_minestudio.foundation.names import load_public_name
 
 if TYPE_CHECKING:
     from rllib_minestudio.evaluation.inference import Policy

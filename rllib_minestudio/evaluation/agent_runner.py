@@ -57,7 +57,7 @@ from rllib_minestudio.evaluation.request import (
     StepsPlayed,
     agent_seed,
 )
-from rllib_minestudio.foundation.buttons import POV
+from rllib_minestudio.foundation.names import POV
 from rllib_minestudio.foundation.observations import IMAGE
 from rllib_minestudio.foundation.processes import FailureBudget
 

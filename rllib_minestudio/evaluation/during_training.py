@@ -1,4 +1,4 @@
-"""Evaluation during training; RLlib calls it every `evaluation_interval` iterations."""
+"""Evaluation by a Python call, and during training."""
 
 from __future__ import annotations
 

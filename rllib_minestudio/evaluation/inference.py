@@ -1,4 +1,4 @@
-"""Inference with a trained policy in the user's own loop, without Ray (docs/agents.md)."""
+"""Playing without Ray: a trained policy in the user's own loop (docs/agents.md), whole episodes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rllib_minestudio.env.agents.scripted import Agent
 from rllib_minestudio.errors import InvalidBatchError
 from rllib_minestudio.evaluation.episode import LONGEST_EPISODE
 from rllib_minestudio.evaluation.policy_loading import OWN_ENVIRONMENTS, load_module, played_adapter
-from rllib_minestudio.foundation.buttons import ENGINE_ERROR
+from rllib_minestudio.foundation.names import ENGINE_ERROR
 from rllib_minestudio.foundation.observations import IMAGE, ObservationPart, flattened, nested
 from rllib_minestudio.models.acting import RolloutSession
 from rllib_minestudio.models.distributions import ActionDistribution

@@ -37,13 +37,13 @@ from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
 from rllib_minestudio.foundation.options import shown
 from rllib_minestudio.models.policy import MODULE_OPTIONS, RecurrentRLModule
 from rllib_minestudio.models.policy_registry import class_requests, policy_of_checkpoint
+from rllib_minestudio.models.rl_modules import VPTRLModule, spaces_of
 from rllib_minestudio.models.strict_loading import check_strictly, load_strictly
 from rllib_minestudio.models.vpt.weights import (
     config_from_checkpoint,
     load_weights,
     weights_problems,
 )
-from rllib_minestudio.models.vpt_rl_module import VPTRLModule, spaces_of
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""`rllib evaluate`: evaluates one or two checkpoints or agents; writes summary and recordings."""
+"""`rllib evaluate`, `rllib play` and what `rllib record` is asked for: requests, and playing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ from rllib_minestudio.experiments.played_policy import (
     task_policy,
 )
 from rllib_minestudio.experiments.ray_session import quieten, set_environment
-from rllib_minestudio.foundation.buttons import AGENTS, HUNTER, POV
 from rllib_minestudio.foundation.console import (
     clock,
     counted,
@@ -49,6 +48,7 @@ from rllib_minestudio.foundation.console import (
     stdout,
 )
 from rllib_minestudio.foundation.files import require_room, sole_use
+from rllib_minestudio.foundation.names import AGENTS, HUNTER, POV
 from rllib_minestudio.foundation.options import MANY, Flag, broken_rule, like, option, option_group
 from rllib_minestudio.foundation.recording_options import AUTO, RecordingForm
 

@@ -34,8 +34,8 @@ from rllib_minestudio.experiments.evaluate_checkpoint import NOVICE_STEPS, Recor
 from rllib_minestudio.experiments.experiment_file import Experiment, load_experiments
 from rllib_minestudio.experiments.played_policy import of_environment, of_model, task_of
 from rllib_minestudio.experiments.ray_session import compile_kernels
-from rllib_minestudio.foundation.buttons import RANDOM, TOOLMAKERS
 from rllib_minestudio.foundation.console import stderr
+from rllib_minestudio.foundation.names import RANDOM, TOOLMAKERS
 from rllib_minestudio.foundation.options import broken_rule
 
 

@@ -165,11 +165,11 @@ def logger_callbacks(
     os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"
     loggers: list[LoggerCallback] = [CSVLoggerCallback(), JsonLoggerCallback()]
     if options.get("tensorboard", True):
-        from rllib_minestudio.experiments.wandb import TensorBoard
+        from rllib_minestudio.experiments.tracker_loggers import TensorBoard
 
         loggers.append(TensorBoard())
     if "wandb" in options:
-        from rllib_minestudio.experiments.wandb import WeightsAndBiases
+        from rllib_minestudio.experiments.tracker_loggers import WeightsAndBiases
 
         loggers.append(WeightsAndBiases(options["wandb"], identity, many_trials))
     if "mlflow" in options:

@@ -1,4 +1,4 @@
-"""Keeping the best checkpoint of a trial and every n-th one.
+"""The checkpoints of trials: the best and every n-th are kept, and an interrupted run saves all.
 
 A kept checkpoint shares its files with Tune's (hard links), so it takes no space until Tune deletes
 its own. Every step is a single rename, so it may be interrupted anywhere.

@@ -1,4 +1,4 @@
-"""How processes share the CPU cores, and child processes that end with their parent.
+"""Processes: CPU cores, children that end with their parent, limits on how often they may fail.
 
 PyTorch's threads are OpenMP's. By default, a thread that waits for the others spins for a while. If
 another process needs its core, the others have to wait meanwhile, and an operation takes

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rllib_minestudio.foundation.buttons import POV
+from rllib_minestudio.foundation.names import POV
 from rllib_minestudio.foundation.options import MANY, Flag, option
 
 OWN, CONTRACTOR, DATASET = "episodes", "contractor", "minestudio-dataset"

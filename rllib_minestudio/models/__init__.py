@@ -2,14 +2,14 @@
 
 from typing import TYPE_CHECKING, Any
 
-from rllib_minestudio.foundation.buttons import load_public_name
+from rllib_minestudio.foundation.names import load_public_name
 
 if TYPE_CHECKING:
     from rllib_minestudio.models.distributions import ActionDistribution
     from rllib_minestudio.models.policy import RecurrentRLModule
     from rllib_minestudio.models.policy_checks import POLICY_CHECKS, check_policy
+    from rllib_minestudio.models.rl_modules import heads_for
     from rllib_minestudio.models.value_head import ValueHead
-    from rllib_minestudio.models.vpt_rl_module import heads_for
 
 __all__ = [
     "POLICY_CHECKS",
@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 _HOME_OF = {
-    "heads_for": "rllib_minestudio.models.vpt_rl_module",
+    "heads_for": "rllib_minestudio.models.rl_modules",
     "ActionDistribution": "rllib_minestudio.models.distributions",
     "RecurrentRLModule": "rllib_minestudio.models.policy",
     "POLICY_CHECKS": "rllib_minestudio.models.policy_checks",

@@ -104,7 +104,7 @@ class RecurrentPolicy(ABC):
         observation_space: The environment's.
         action_space: The environment's, a `Dict` of `Discrete` or `MultiDiscrete([n])`.
         precision: How a GPU multiplies float32 numbers, one of the values in
-            `float_precision.py`; None leaves torch's settings alone.
+            `acting.py`; None leaves torch's settings alone.
         memory_length: The number of observations that rebuild the memory well enough: the default
             burn-in of demonstration windows.
         acting_options: Options of `model_config` that change how given weights act, and not which

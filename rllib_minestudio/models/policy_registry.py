@@ -23,8 +23,8 @@ AUTO = "auto"
 CONV_GRU = "ConvGRU"
 
 POLICIES = {
-    VPT: "rllib_minestudio.models.vpt_rl_module.VPTRLModule",
-    CONV_GRU: "rllib_minestudio.models.vpt_rl_module.ConvGRURLModule",
+    VPT: "rllib_minestudio.models.rl_modules.VPTRLModule",
+    CONV_GRU: "rllib_minestudio.models.rl_modules.ConvGRURLModule",
 }
 """Name to import path."""
 

@@ -37,9 +37,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from rllib_minestudio.errors import RecordingError
-from rllib_minestudio.foundation.buttons import HOTBAR_KEYS, KEYS
 from rllib_minestudio.foundation.documents import Excerpt, ListOf, Name, parse_excerpt
 from rllib_minestudio.foundation.files import SmallFileError, Unfinished
+from rllib_minestudio.foundation.names import HOTBAR_KEYS, KEYS
 from rllib_minestudio.foundation.recording_options import CONTRACTOR
 from rllib_minestudio.recordings.layout import Layout, RecordedStep, Sight, to_json
 from rllib_minestudio.recordings.video import (

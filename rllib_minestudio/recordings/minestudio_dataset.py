@@ -28,8 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError, RecordingError
-from rllib_minestudio.foundation.buttons import KEYS, POV
 from rllib_minestudio.foundation.files import Unfinished
+from rllib_minestudio.foundation.names import KEYS, POV
 from rllib_minestudio.foundation.options import is_integer
 from rllib_minestudio.foundation.pickles import PlainUnpickler
 from rllib_minestudio.foundation.recording_options import DATASET

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rllib_minestudio.errors import CheckpointMismatchError, RecordingError
-from rllib_minestudio.foundation.buttons import KEYS, POV
 from rllib_minestudio.foundation.files import Unfinished
+from rllib_minestudio.foundation.names import KEYS, POV
 from rllib_minestudio.foundation.observations import IMAGE
 from rllib_minestudio.foundation.pickles import PlainUnpickler, load_plain
 from rllib_minestudio.recordings.layout import Layout, RecordedStep, Sight, to_json
@@ -281,12 +281,12 @@ class _FrameArray:
 #     video_<id>.mp4    N + 1 frames, or images_<id>/0.jpeg, 1.jpeg, ...
 #
 # Source of the layout: MineStudio 1.1.6, `Worker.save_to_file` in
-# inference/generator/mine_generator.py.
-# Its simulator overwrites the tokens in the agent's own dict with keys, so real files hold keys. They
-# also hold what callbacks requested from the game (`voxels`, `mobs`, `chat`), which is ignored.
+# inference/generator/mine_generator.py. Its simulator overwrites the tokens in the agent's own dict
+# with keys, so real files hold keys. They also hold what callbacks requested from the game
+# (`voxels`, `mobs`, `chat`), which is ignored.
 #
-# The pickle is read without running code in it (`foundation/pickles.py`). Torch's tensors are decoded
-# here, because torch's own unpickling of them would also unpickle anything else.
+# The pickle is read without running code in it (`foundation/pickles.py`). Torch's tensors are
+# decoded here, because torch's own unpickling of them would also unpickle anything else.
 
 PREFIX, SUFFIX, PICTURES = "action_", ".pkl", "images_"
 

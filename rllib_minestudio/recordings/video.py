@@ -495,7 +495,7 @@ def _check_size(width: int, height: int) -> None:
         )
 
 
-# ---------------- A strip below a frame that shows the pressed keys, the camera's turn, and numbers
+# ---------------- a strip below a frame that shows the pressed keys, the camera's turn, and numbers
 # This is the only overlay of this package's videos; it never covers the game's frame.
 
 LEAST_WIDTH = 384

@@ -39,7 +39,7 @@ from rllib_minestudio.experiments.played_policy import (
     of_environment,
     task_of,
 )
-from rllib_minestudio.foundation.buttons import AGENTS, SUCCESS, TASK
+from rllib_minestudio.foundation.names import AGENTS, SUCCESS, TASK
 from rllib_minestudio.foundation.recording_options import OBSERVATION
 from rllib_minestudio.foundation.values import plain
 from rllib_minestudio.recordings import Recording
@@ -61,7 +61,7 @@ from rllib_minestudio.watch.views import (
     require_playable,
 )
 
-# --------------- A recorded episode as a view: any of its steps, with what was done and known there
+# --------------- a recorded episode as a view: any of its steps, with what was done and known there
 
 FORWARD = 100
 """Frames up to which decoding on is faster than beginning anew at a key frame."""

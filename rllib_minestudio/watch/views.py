@@ -25,7 +25,7 @@ from rllib_minestudio.env.minestudio_env import SNAPSHOT
 from rllib_minestudio.env.recorder import RECORDING, EpisodeRecorder, RecorderOptions
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.inference import ActionChooser, Policy
-from rllib_minestudio.foundation.buttons import (
+from rllib_minestudio.foundation.names import (
     ENGINE_ERROR,
     HOTBAR_KEYS,
     INVENTORY_TOKEN,

@@ -18,7 +18,7 @@ from rllib_minestudio.env.t_maze import TMaze
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation import Policy
 from rllib_minestudio.foundation.observations import ObservationPart
-from rllib_minestudio.models.vpt_rl_module import ConvGRURLModule, VPTRLModule
+from rllib_minestudio.models.rl_modules import ConvGRURLModule, VPTRLModule
 from tests.algorithms.any_envs import Mixed, Pictures, Steering, Talking
 from tests.correctness.harness import Harness
 

@@ -10,7 +10,7 @@ import pytest
 from rllib_minestudio.benchmark.players import task_env_config
 from rllib_minestudio.benchmark.task import FOLDER, BenchmarkTask, find_suites, load_suite
 from rllib_minestudio.env.minestudio_env import MineStudioEnv
-from rllib_minestudio.foundation.buttons import NUM_BUTTONS
+from rllib_minestudio.foundation.names import NUM_BUTTONS
 
 SUITES = [name for name, folder in find_suites().items() if folder.parent == FOLDER]
 PLAYED = [

@@ -15,7 +15,7 @@ from rllib_minestudio.checkpoints.lookup import PRIORS, shipped_names
 from rllib_minestudio.checkpoints.record import read_record, save_record, with_own_digest
 from rllib_minestudio.env.env_options import MINECRAFT
 from rllib_minestudio.env.voxel import LOOKS
-from rllib_minestudio.env.voxel.observed_boxes import described, looks_of
+from rllib_minestudio.env.voxel.contract import described, looks_of
 from rllib_minestudio.env.voxel.render.resource_pack import OUR_PACK
 from rllib_minestudio.evaluation.inference import Policy
 from rllib_minestudio.experiments.played_policy import load_policy_of

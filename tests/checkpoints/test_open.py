@@ -34,8 +34,8 @@ from rllib_minestudio.evaluation.env_runner import load_prior
 from rllib_minestudio.evaluation.inference import Policy
 from rllib_minestudio.evaluation.policy_loading import load_policy
 from rllib_minestudio.models.policy import copy_policy
+from rllib_minestudio.models.rl_modules import ConvGRURLModule, VPTRLModule, spaces_of
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
-from rllib_minestudio.models.vpt_rl_module import ConvGRURLModule, VPTRLModule, spaces_of
 from tests.algorithms.toy_envs import tiny_model
 from tests.models.vpt import checkpoints as published
 from tests.policies.kinds import MODELS

@@ -69,7 +69,7 @@ def evil(tmp_path, monkeypatch):
     (tmp_path / "evilmod.py").write_text(
         f"open({str(mark)!r}, 'w').close()\n"
         "from rllib_minestudio.env import MineStudioEnv\n"
-        "from rllib_minestudio.models.vpt_rl_module import ConvGRURLModule\n"
+        "from rllib_minestudio.models.rl_modules import ConvGRURLModule\n"
         "class CB:\n    def after_reset(self, sim, obs, info): return obs, info\n"
         "class Env(MineStudioEnv): pass\n"
         "class Policy(ConvGRURLModule): pass\n"

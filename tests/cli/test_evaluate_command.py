@@ -14,7 +14,7 @@ from rllib_minestudio.cli.main import BAD_INPUT, main
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.summary import Summary
 from rllib_minestudio.experiments.played_policy import overridden
-from rllib_minestudio.foundation.buttons import AGENTS, agents_help
+from rllib_minestudio.foundation.names import AGENTS, agents_help
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt.weights import export_network
 from rllib_minestudio.recordings import find_recordings

@@ -10,7 +10,7 @@ from rllib_minestudio import checkpoints
 from rllib_minestudio.cli.main import BAD_INPUT, main
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.models.policy import copy_policy
-from rllib_minestudio.models.vpt_rl_module import ConvGRURLModule
+from rllib_minestudio.models.rl_modules import ConvGRURLModule
 from tests.models.vpt.checkpoints import tell
 
 OPTIONS = {"hidden_size": 8, "channels": [2, 2, 2], "text_size": 2, "temperature": 1.0}

@@ -17,7 +17,7 @@ from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.agents import HumanlikeHunter
 from rllib_minestudio.env.recorder import EpisodeRecorder, RecorderOptions
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.foundation.buttons import INVENTORY_TOKEN
+from rllib_minestudio.foundation.names import INVENTORY_TOKEN
 from rllib_minestudio.recordings import find_recordings
 
 from .conftest import COWS, KILL, TASK

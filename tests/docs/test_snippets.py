@@ -26,7 +26,7 @@ from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.experiments import trackers
 from rllib_minestudio.experiments.experiment_file import EXPERIMENT_KEYS, load_experiments
 from rllib_minestudio.experiments.plan import make_plan
-from rllib_minestudio.models.vpt_rl_module import ConvGRURLModule
+from rllib_minestudio.models.rl_modules import ConvGRURLModule
 from tests.docs.pages import ROOT, fenced
 from tests.docs.snippets import WITH_CODE, commands, example, parts, snippets
 

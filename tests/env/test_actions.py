@@ -19,7 +19,7 @@ from rllib_minestudio.env.actions import (
     check_env_action,
 )
 from rllib_minestudio.errors import InvalidActionError, InvalidOptionsError
-from rllib_minestudio.foundation.buttons import INVENTORY_TOKEN, NUM_BUTTONS
+from rllib_minestudio.foundation.names import INVENTORY_TOKEN, NUM_BUTTONS
 
 GOLDEN = np.load(Path(__file__).parent / "golden" / "actions.npz")
 

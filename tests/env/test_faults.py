@@ -11,7 +11,7 @@ import pytest
 from rllib_minestudio.env import ENGINE_ERROR, MineStudioEnv, minestudio_env
 from rllib_minestudio.env.minestudio_env import HEALTHY_STEPS, MAX_REBUILDS
 from rllib_minestudio.errors import EngineError
-from rllib_minestudio.foundation.buttons import RESET_ERROR
+from rllib_minestudio.foundation.names import RESET_ERROR
 
 SMALL = {"obs_size": [64, 64], "num_empty_frames": 1}
 IDLE = {"buttons": 0, "camera": 60}

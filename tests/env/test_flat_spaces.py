@@ -19,7 +19,7 @@ from rllib_minestudio.env.flat_spaces import (
     make_flat_env,
 )
 from rllib_minestudio.errors import InvalidActionError, InvalidOptionsError
-from rllib_minestudio.foundation.buttons import NUM_BUTTONS
+from rllib_minestudio.foundation.names import NUM_BUTTONS
 from tests.processes import run_python
 
 TASK = {

@@ -13,8 +13,8 @@ from gymnasium.utils.env_checker import check_env
 from rllib_minestudio.algorithms.env_pool import InlineEnvs, ProcessEnvs
 from rllib_minestudio.env import MineStudioEnv, make_env
 from rllib_minestudio.errors import InvalidActionError
-from rllib_minestudio.foundation.buttons import INVENTORY_TOKEN
 from rllib_minestudio.foundation.episode_seeds import EpisodeCounts, derived_seed
+from rllib_minestudio.foundation.names import INVENTORY_TOKEN
 
 SMALL = {"obs_size": [64, 64], "num_empty_frames": 3}
 

@@ -27,8 +27,8 @@ from rllib_minestudio.errors import (
 )
 from rllib_minestudio.evaluation.policy_loading import load_policy
 from rllib_minestudio.models.policy import copy_policy
+from rllib_minestudio.models.rl_modules import ConvGRURLModule, VPTRLModule
 from rllib_minestudio.models.vpt.weights import export_checkpoint, save_checkpoint
-from rllib_minestudio.models.vpt_rl_module import ConvGRURLModule, VPTRLModule
 from tests.algorithms.toy_envs import AttackOnRed, tiny_model
 from tests.policies.kinds import MODELS
 from tests.policies.parts_env import PartsEnv

@@ -13,7 +13,7 @@ from rllib_minestudio.evaluation.inference import (
     step_messages,
 )
 from rllib_minestudio.evaluation.policy_loading import load_module
-from rllib_minestudio.models.vpt_rl_module import VPTRLModule
+from rllib_minestudio.models.rl_modules import VPTRLModule
 
 STEPS = 15
 

@@ -16,9 +16,9 @@ from rllib_minestudio.errors import (
 )
 from rllib_minestudio.evaluation.env_runner import LEARNER_STATE, ReferencePolicy, load_prior
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
+from rllib_minestudio.models.rl_modules import VPTRLModule, spaces_of
 from rllib_minestudio.models.vpt import VPTConfig
 from rllib_minestudio.models.vpt.network import kl_divergence
-from rllib_minestudio.models.vpt_rl_module import VPTRLModule, spaces_of
 from tests.algorithms.toy_envs import IMAGE_SIZE, tiny_model
 
 

@@ -21,7 +21,7 @@ from rllib_minestudio.checkpoints.checkpoint import MODULE_PATH, PLAYING_FILE
 from rllib_minestudio.checkpoints.record import with_own_digest
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.models.policy import copy_policy
-from rllib_minestudio.models.vpt_rl_module import ConvGRURLModule
+from rllib_minestudio.models.rl_modules import ConvGRURLModule
 from tests.models.vpt.checkpoints import tell
 
 ENV_CONFIG = {"obs_size": [64, 64]}

@@ -5,8 +5,8 @@ oneDNN computes in bfloat16 only where it is able to. The kernels run everywhere
 
 from dataclasses import replace
 
+from rllib_minestudio.models.kernels.compilation import LANES
 from rllib_minestudio.models.kernels.engines import Processor, detected
-from rllib_minestudio.models.kernels.vectors import LANES
 
 WITH_KERNELS = replace(detected(with_kernels=True), lanes=LANES, amx=False)
 TORCH_ALONE = Processor(lanes=0, amx=False, onednn=False, onednn_bfloat16=False)

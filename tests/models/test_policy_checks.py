@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from rllib_minestudio.errors import PolicyContractError
 from rllib_minestudio.models.policy import RecurrentRLModule
 from rllib_minestudio.models.policy_checks import POLICY_CHECKS, check_policy
+from rllib_minestudio.models.rl_modules import ConvGRURLModule, VPTRLModule, heads_for
 from rllib_minestudio.models.value_head import ValueHead
-from rllib_minestudio.models.vpt_rl_module import ConvGRURLModule, VPTRLModule, heads_for
 
 TOKENS = gym.spaces.Dict(
     buttons=gym.spaces.MultiDiscrete([8641]), camera=gym.spaces.MultiDiscrete([121])

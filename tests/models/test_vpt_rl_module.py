@@ -13,12 +13,12 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from rllib_minestudio import checkpoints
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
 from rllib_minestudio.models.policy import FIRST
+from rllib_minestudio.models.rl_modules import LOGITS, VALUE, VPTRLModule
 from rllib_minestudio.models.vpt.weights import (
     config_from_checkpoint,
     export_network,
     weights_problems,
 )
-from rllib_minestudio.models.vpt_rl_module import LOGITS, VALUE, VPTRLModule
 from tests.models.value_statistics import take_in
 
 ACTION_SPACE = gym.spaces.Dict(

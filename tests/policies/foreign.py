@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.foundation.observations import ObservationPart
 from rllib_minestudio.models.policy import RecurrentRLModule
+from rllib_minestudio.models.rl_modules import heads_for
 from rllib_minestudio.models.value_head import ValueHead
-from rllib_minestudio.models.vpt_rl_module import heads_for
 
 
 class LSTMNetwork(nn.Module):

@@ -10,7 +10,7 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from rllib_minestudio.algorithms import MineStudioBCConfig, MineStudioPPOConfig
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.models.policy_registry import find_policy
-from rllib_minestudio.models.vpt_rl_module import ConvGRURLModule
+from rllib_minestudio.models.rl_modules import ConvGRURLModule
 from tests.correctness.harness import config_of
 from tests.policies.foreign import VectorLSTM
 from tests.policies.kinds import FOREIGN, MODELS, policy_options

@@ -10,7 +10,7 @@ import pytest
 from rllib_minestudio.demonstrations.windows import WindowOptions, action_tokens, windows
 from rllib_minestudio.env.actions import ActionMapper
 from rllib_minestudio.errors import RecordingError
-from rllib_minestudio.foundation.buttons import KEYS
+from rllib_minestudio.foundation.names import KEYS
 from rllib_minestudio.recordings import EpisodeWriter
 from rllib_minestudio.recordings.contractor import (
     ContractorLayout,

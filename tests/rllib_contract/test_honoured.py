@@ -16,7 +16,7 @@ from ray.rllib.utils.metrics.stats.max import MaxStats
 from rllib_minestudio import MineStudioPPO
 from rllib_minestudio.algorithms.env_runner import MineStudioEnvRunner
 from rllib_minestudio.errors import EnvRunnersLostError
-from rllib_minestudio.models.vpt_rl_module import VPTRLModule
+from rllib_minestudio.models.rl_modules import VPTRLModule
 from tests.algorithms.actors import kill, process_of
 from tests.algorithms.toy_envs import AttackOnRed, tiny_model
 

@@ -11,7 +11,7 @@ from ray.rllib.core.rl_module.rl_module import RLModule, RLModuleSpec
 from ray.rllib.utils.numpy import convert_to_numpy
 
 from rllib_minestudio.errors import InvalidBatchError, InvalidOptionsError
-from rllib_minestudio.models.vpt_rl_module import VPTRLModule, spaces_of
+from rllib_minestudio.models.rl_modules import VPTRLModule, spaces_of
 from tests.algorithms.toy_envs import AttackOnRed, tiny_model
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rllib_minestudio.env.voxel.render import effects
+from rllib_minestudio.env.voxel.render import overlays
 from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS, ScreenLayout
 from tools.painting.art import (
     RGB,
@@ -78,7 +78,7 @@ def paint_effects() -> Iterator[tuple[str, Rgba]]:
 
     It points up for an effect that does good, and down for others.
     """
-    table = Path(effects.__file__).with_name("effects.csv")
+    table = Path(overlays.__file__).with_name("effects.csv")
     with table.open(newline="") as file:
         for row in csv.DictReader(file):
             colour = bytes.fromhex(row["colour"])

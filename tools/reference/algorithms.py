@@ -12,7 +12,7 @@ from rllib_minestudio.foundation.options import (
     sentence_of,
     types_of,
 )
-from rllib_minestudio.models.conv_gru.network import ConvGRUConfig
+from rllib_minestudio.models.conv_gru import ConvGRUConfig
 from rllib_minestudio.models.vpt.config import VPTConfig
 
 _INTRODUCTION = """\

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rllib_minestudio.errors import EnvPoolError
-from rllib_minestudio.foundation.buttons import ENGINE_ERROR, RESET_ERROR, SUCCESS, TASK
 from rllib_minestudio.foundation.episode_seeds import EpisodeCounts
+from rllib_minestudio.foundation.names import ENGINE_ERROR, RESET_ERROR, SUCCESS, TASK
 from rllib_minestudio.foundation.values import OMITTED, integer_or_text, plain
 
 Observations = dict[str, NDArray]

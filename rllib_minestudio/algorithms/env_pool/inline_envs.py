@@ -30,8 +30,8 @@ from rllib_minestudio.algorithms.env_pool.base import (
 from rllib_minestudio.algorithms.env_pool.process_envs import ERROR, env_failures, log_restart
 from rllib_minestudio.algorithms.options import EnvPoolOptions
 from rllib_minestudio.errors import USER_ERRORS, describe_with_place
-from rllib_minestudio.foundation.buttons import ENGINE_ERROR
 from rllib_minestudio.foundation.episode_seeds import EpisodeCounts, NumberedEpisodes, begin_episode
+from rllib_minestudio.foundation.names import ENGINE_ERROR
 from rllib_minestudio.foundation.observations import parts_of, write_observation
 
 

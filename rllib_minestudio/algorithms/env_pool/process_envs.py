@@ -48,8 +48,8 @@ from rllib_minestudio.algorithms.env_pool.process_handle import (
 )
 from rllib_minestudio.algorithms.options import EnvPoolOptions
 from rllib_minestudio.errors import EnvPoolError
-from rllib_minestudio.foundation.buttons import ENGINE_ERROR
 from rllib_minestudio.foundation.episode_seeds import EpisodeCounts, NumberedEpisodes
+from rllib_minestudio.foundation.names import ENGINE_ERROR
 from rllib_minestudio.foundation.observations import parts_of
 from rllib_minestudio.foundation.processes import DIED, FailureBudget
 

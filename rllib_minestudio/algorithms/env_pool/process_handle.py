@@ -1,4 +1,4 @@
-"""Starting and killing the process of one environment, including everything it has started."""
+"""The process of one environment: what runs in it, its messages, its start and its end."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ import numpy as np
 from rllib_minestudio.algorithms.env_pool import reaper
 from rllib_minestudio.algorithms.env_pool.base import Observations, plain_info
 from rllib_minestudio.errors import USER_ERRORS, describe_with_place
-from rllib_minestudio.foundation.buttons import ENGINE_ERROR, RESET_ERROR, SUCCESS, TASK
 from rllib_minestudio.foundation.episode_seeds import begin_episode
+from rllib_minestudio.foundation.names import ENGINE_ERROR, RESET_ERROR, SUCCESS, TASK
 from rllib_minestudio.foundation.observations import ObservationPart, parts_of, write_observation
 from rllib_minestudio.foundation.processes import die_with, with_one_thread
 
@@ -215,7 +215,7 @@ END_WITHIN_S = 1.0
 # With the parent's module path, so that everything the parent can import can be unpickled.
 _BOOTSTRAP = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    f"from {__package__}.process_main import main; main(*map(int, sys.argv[2:]))"
+    f"from {__package__}.process_handle import main; main(*map(int, sys.argv[2:]))"
 )
 
 _logger = logging.getLogger(__name__)
@@ -317,7 +317,7 @@ class EnvProcess:
             self._selector = None
 
     def send(self, *message: Any) -> None:
-        """Send a message (see `process_main.py`).
+        """Send a message (see above).
 
         Raises:
             Disconnected: If the process has ended.

@@ -2,7 +2,7 @@
 
 MineStudioBC's learner takes one optimizer step per batch of windows.
 
-A reader's path: `update` -> `_train` -> `window_chunks` of `learner/policy_learner.py`, which carries the
+A reader's path: `update` -> `_train` -> `window_chunks` of `policy_learner.py`, which carries the
 memory from chunk to chunk, as the PPO learner does.
 """
 

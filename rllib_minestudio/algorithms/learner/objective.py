@@ -1,4 +1,4 @@
-"""The MineStudioPPO objective of one chunk, composed of the terms in `loss_terms.py`.
+"""The objective: the losses of policy, value, KL and entropy, and their weighted sum.
 
 loss = policy + vf_coeff * value + kl_coeff * KL(pi || prior) - entropy_coeff * entropy
 """
@@ -209,14 +209,14 @@ def objective(
         log_ratio_clamp=options.log_ratio_clamp,
     )
     value_target = value_head.normalize(batch.value_target)
-    value_loss = value_loss(value, value_target, batch.share)
+    value_part = value_loss(value, value_target, batch.share)
     entropy = shared_mean(distribution.entropy(), batch.share)
-    loss = coefficients.policy * policy.loss + options.vf_coeff * value_loss
+    loss = coefficients.policy * policy.loss + options.vf_coeff * value_part
     if coefficients.entropy:
         loss = loss - coefficients.entropy * entropy
     parts = {
         "policy_loss": policy.loss,
-        "value_loss": value_loss,
+        "value_loss": value_part,
         "entropy": entropy,
         "approximate_kl": policy.approximate_kl,
         "clip_fraction": policy.clip_fraction,

@@ -2,7 +2,7 @@
 
 The fragments carry the behaviour policy's values and log-probabilities. These are exact if the
 fragment was collected with the weights at the start of the iteration, so nothing is recomputed; all
-other fragments get a forward pass with the current weights (`forward.py`).
+other fragments get a forward pass with the current weights (`policy_learner.py`).
 
 All arrays are in host memory. Axes: `b` sequence, `t` step.
 """

@@ -1,4 +1,4 @@
-"""Solutions that place blocks: a pillar below the player's feet, and a gate."""
+"""Solutions of tasks: what they all share, and those that build."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from rllib_minestudio.env.agents.toolmaker.body import (
 )
 from rllib_minestudio.env.agents.toolmaker.gathering import Stations
 from rllib_minestudio.env.agents.toolmaker.walking import SIDES, mine, walk
+from rllib_minestudio.env.voxel.contract import voxels_box
 from rllib_minestudio.env.voxel.engine import VoxelEngine
 from rllib_minestudio.env.voxel.game.survey import Survey, VisibleBlocks
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
-from rllib_minestudio.env.voxel.observed_boxes import voxels_box
 from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, SCREENS
 from rllib_minestudio.foundation.options import (
     broken_rule,

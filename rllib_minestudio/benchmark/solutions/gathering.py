@@ -1,4 +1,4 @@
-"""Solutions that go somewhere, break blocks, or hunt animals."""
+"""Solutions that go somewhere, break blocks, hunt animals, craft or smelt."""
 
 from __future__ import annotations
 

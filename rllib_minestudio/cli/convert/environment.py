@@ -1,4 +1,4 @@
-"""Translation of the environment that `env_generator` returns."""
+"""Translation of the environment that `env_generator` returns, and the file that results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scripted hunters, which show that a hunting task can be solved with the agent's action tokens.
+"""The hunter, a scripted agent that kills animals, and the human limits of scripted agents.
 
 They know where the mobs are, which a learning agent has to see, but act through the same 8641 x 121
 tokens: at most 10 degrees per tick and axis, in mu-law bins.
@@ -17,7 +17,7 @@ import numpy as np
 
 from rllib_minestudio.env.actions import EnvAction
 from rllib_minestudio.env.minestudio_env import MineStudioEnv
-from rllib_minestudio.foundation.buttons import TASK
+from rllib_minestudio.foundation.names import TASK
 from rllib_minestudio.foundation.options import Problems, is_list
 
 # ---------- the imperfections of a scripted agent's play, and a hand that moves within these limits

@@ -10,7 +10,7 @@ import gymnasium as gym
 
 from rllib_minestudio.env.agents.hunter import BODIES, PRACTISED, HumanlikeHunter, ScriptedHunter
 from rllib_minestudio.env.agents.toolmaker import DEFAULT_GOAL, Toolmaker
-from rllib_minestudio.foundation.buttons import (
+from rllib_minestudio.foundation.names import (
     HUNTER,
     PERFECT_HUNTER,
     PRACTISED_TOOLMAKER,

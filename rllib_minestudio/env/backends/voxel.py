@@ -13,10 +13,10 @@ from rllib_minestudio.env.actions import EnvAction
 from rllib_minestudio.env.backends.protocol import OBSERVED, KeySpace, RawObs, RawStep
 from rllib_minestudio.env.callbacks import summon_mobs
 from rllib_minestudio.env.env_options import EnvOptions
+from rllib_minestudio.env.voxel.contract import Box, mobs_box, voxels_box
 from rllib_minestudio.env.voxel.data import NAMESPACE, NO_ENTITY, NO_PLAYER
-from rllib_minestudio.env.voxel.observed_boxes import Box, mobs_box, voxels_box
 from rllib_minestudio.errors import InvalidActionError
-from rllib_minestudio.foundation.buttons import POV
+from rllib_minestudio.foundation.names import POV
 from rllib_minestudio.foundation.options import Problems
 
 if TYPE_CHECKING:

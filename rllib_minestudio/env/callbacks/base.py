@@ -155,7 +155,7 @@ def bound_hooks(callbacks: Iterable[Any], name: str) -> list[Callable[..., Any]]
     return [hook for hook in hooks if hook and getattr(hook, "__func__", None) is not default]
 
 
-# ----------------------- compose: several callbacks as one, all of them or a random few per episode
+# ----------------------- Compose: several callbacks as one, all of them or a random few per episode
 
 ALL = -1
 

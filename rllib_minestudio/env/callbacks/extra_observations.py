@@ -1,4 +1,4 @@
-"""Inventory, Cursor and Voxels: callbacks that add to the observation or the info."""
+"""Inventory, Cursor, Voxels, PrevAction and MaskActions: callbacks that add to what is observed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from rllib_minestudio.env.actions import KEYS, EnvAction, check_env_action
 from rllib_minestudio.env.backends.minecraft.items import STACK_SIZES
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim, StepResult
-from rllib_minestudio.env.voxel.observed_boxes import voxels_box
+from rllib_minestudio.env.voxel.contract import voxels_box
 from rllib_minestudio.errors import InvalidActionError, did_you_mean
 from rllib_minestudio.foundation.options import Problems, is_integer, is_list
 
@@ -84,7 +84,7 @@ class InventoryCallback(MinecraftCallback):
         return f"InventoryCallback({list(self.items)!r})"
 
 
-# ------------------------------------------------------------------------------------------- cursor
+# ------------------------------------------------------------------------------------------- Cursor
 # The position of an open screen's cursor, as part of the observation.
 
 CURSOR = "cursor"
@@ -151,7 +151,7 @@ class CursorCallback(MinecraftCallback):
         return np.array([1, right, down], np.float32)
 
 
-# ------------------------------------------------------------------------------------------- voxels
+# ------------------------------------------------------------------------------------------- Voxels
 # The blocks around the player, for other callbacks.
 
 VOXELS = "voxels"
@@ -201,7 +201,7 @@ class VoxelsCallback(MinecraftCallback):
         return f"VoxelsCallback({self.voxels_ins!r})"
 
 
-# -------- prevAction, MaskActions: the last action as an observation, and keys held at fixed values
+# ---------------------------------------------------- PrevAction: the last action as an observation
 
 ENV_PREV_ACTION = "env_prev_action"
 """Key of the observation."""

@@ -18,7 +18,7 @@ from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Si
 from rllib_minestudio.env.callbacks.extra_observations import DEFAULT_BOX, VOXELS
 from rllib_minestudio.env.voxel.game.statistics import STATISTICS
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.foundation.buttons import TASK
+from rllib_minestudio.foundation.names import TASK
 from rllib_minestudio.foundation.options import Problems, is_integer, is_list, is_number
 
 _LARGEST_REWARD = 1e9

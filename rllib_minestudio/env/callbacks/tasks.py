@@ -31,7 +31,6 @@ from rllib_minestudio.env.callbacks.resets import (
 )
 from rllib_minestudio.env.callbacks.rewards import RewardsCallback
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.foundation.buttons import TASK
 from rllib_minestudio.foundation.documents import (
     Document,
     Name,
@@ -42,6 +41,7 @@ from rllib_minestudio.foundation.documents import (
     read_plain_yaml,
 )
 from rllib_minestudio.foundation.files import SmallFileError
+from rllib_minestudio.foundation.names import TASK
 from rllib_minestudio.foundation.options import Problems, is_integer, is_list
 
 TASK_TEXT = "task_text"

@@ -15,8 +15,8 @@ Its interface is `engine.VoxelEngine`. Each layer imports only from those listed
     kernels        compilation of kernels
 
 Outside these layers, `kernel_cache` runs `warmup_game` to compile the kernels once per machine,
-`observed_boxes` checks which blocks and mobs a step asks for, `looks` identifies what decides how
-frames look, and `server/` implements MineStudio's wire protocol.
+`contract` checks which blocks and mobs a step asks for and identifies what decides how frames look,
+and `server/` implements MineStudio's wire protocol.
 """
 
 from __future__ import annotations

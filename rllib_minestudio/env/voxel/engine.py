@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel import AVERAGE, MINESTUDIO_GAMMA, commands, kernel_cache
 from rllib_minestudio.env.voxel.commands import CommandResult
+from rllib_minestudio.env.voxel.contract import Box
 from rllib_minestudio.env.voxel.data import NAMESPACE
 from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
 from rllib_minestudio.env.voxel.game import survey as survey_of
 from rllib_minestudio.env.voxel.game.game import Game
 from rllib_minestudio.env.voxel.game.screen_handling import draw_view
 from rllib_minestudio.env.voxel.game.survey import Survey, location_stats
-from rllib_minestudio.env.voxel.observed_boxes import Box
 from rllib_minestudio.env.voxel.player.player import Player
 from rllib_minestudio.env.voxel.render.camera import Camera
 from rllib_minestudio.env.voxel.render.renderer import Renderer

@@ -1,6 +1,6 @@
 """Convolutions, computed by the fastest engine for the layer or stack and the processor.
 
-    convolutions       the choice of an engine, and torch's own engines
+    engine_choice      the choice of an engine, and torch's own engines
     engines            the interface of engines: processors, work, weights
     winograd_engine    convolutions of many channels on CPUs
     direct_engine      stacks of few channels on CPUs
@@ -13,6 +13,5 @@ The kernels for CPUs use numba, and no torch:
     direct                          a stack's output and gradients, frame by frame
     direct_layers                   a layer of one frame, and its gradients
     direct_blocks                   sums of products in registers, masks, shuffles of lanes
-    vectors                         vectors of floats as a numba type
-    machine_code                    compiling once per machine, and running in a team of threads
+    compilation                     vectors of floats as a type; once per machine; teams of threads
 """

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
+from rllib_minestudio.models.kernels.compilation import LANES, load, store, take_ticket, zeros
 from rllib_minestudio.models.kernels.direct_blocks import TAPS, where_greater
 from rllib_minestudio.models.kernels.direct_layers import (
     Channels,
@@ -39,7 +40,6 @@ from rllib_minestudio.models.kernels.direct_layers import (
     unpool,
     write_dense,
 )
-from rllib_minestudio.models.kernels.vectors import LANES, load, store, take_ticket, zeros
 
 # ---------------------------------------------------------------------------- sizes
 # Shared by forward and backward passes: sizes, and where numbers are kept.

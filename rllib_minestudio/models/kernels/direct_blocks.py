@@ -14,7 +14,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from rllib_minestudio.models.kernels.vectors import (
+from rllib_minestudio.models.kernels.compilation import (
     FLOAT,
     FLOATS,
     LANES,

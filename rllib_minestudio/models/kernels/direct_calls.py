@@ -7,14 +7,14 @@ from typing import Any
 import numba
 import numpy as np
 
-from rllib_minestudio.models.kernels import direct, direct_blocks, direct_layers, vectors
+from rllib_minestudio.models.kernels import compilation, direct, direct_blocks, direct_layers
+from rllib_minestudio.models.kernels.compilation import NOTHING as NOTHING
+from rllib_minestudio.models.kernels.compilation import Array, MachineCode, array_at, words_at
 from rllib_minestudio.models.kernels.direct import NORMS as NORMS
 from rllib_minestudio.models.kernels.direct import StackShape
 from rllib_minestudio.models.kernels.direct import kept_size as kept_size
 from rllib_minestudio.models.kernels.direct import taps_size as taps_size
 from rllib_minestudio.models.kernels.direct_blocks import CHANNELS as CHANNELS
-from rllib_minestudio.models.kernels.vectors import NOTHING as NOTHING
-from rllib_minestudio.models.kernels.vectors import Array, MachineCode, array_at, words_at
 
 _FRAMES_PER_SHARE = 8
 _MOST_SHARES = 64
@@ -33,7 +33,7 @@ def forward(
 ) -> None:
     """Call `direct.forward` in up to `threads` threads."""
     arguments = image, x, parameters, out, kept, taps, statistics, *sizes
-    vectors.run(CODE.addresses[_forward_code], arguments, min(threads, sizes.frames))
+    compilation.run(CODE.addresses[_forward_code], arguments, min(threads, sizes.frames))
 
 
 def backward(
@@ -52,7 +52,7 @@ def backward(
 ) -> None:
     """Call `direct.backward` in up to `threads` threads."""
     arrays = image, x, parameters, turned, kept, taps, statistics, dy, dx, gradients
-    vectors.run(
+    compilation.run(
         CODE.addresses[_backward_code], (*arrays, *sizes), min(threads, count_shares(sizes.frames))
     )
 
@@ -106,6 +106,6 @@ def _backward_code(address: Any) -> None:
 
 CODE = MachineCode(
     "convolutions of small networks",
-    (direct, direct_blocks, direct_layers, vectors),
+    (direct, direct_blocks, direct_layers, compilation),
     (_forward_code, _backward_code),
 )

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
+from rllib_minestudio.models.kernels.compilation import LANES, load, store, zeros
 from rllib_minestudio.models.kernels.direct_blocks import (
     BLOCK,
     CHANNELS,
@@ -38,7 +39,6 @@ from rllib_minestudio.models.kernels.direct_blocks import (
     where_equal,
     where_greater,
 )
-from rllib_minestudio.models.kernels.vectors import LANES, load, store, zeros
 
 # ---------------------------------------------------------------------------- planes
 

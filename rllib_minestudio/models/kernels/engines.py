@@ -29,7 +29,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 if TYPE_CHECKING:
-    from rllib_minestudio.models.kernels.vectors import MachineCode
+    from rllib_minestudio.models.kernels.compilation import MachineCode
 
 _logger = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ def detected(with_kernels: bool) -> Processor:
     """
     lanes = 0
     if with_kernels:
-        from rllib_minestudio.models.kernels.vectors import FUSED_LANES
+        from rllib_minestudio.models.kernels.compilation import FUSED_LANES
 
         lanes = FUSED_LANES
     onednn = torch.backends.mkldnn.is_available()

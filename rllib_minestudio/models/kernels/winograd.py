@@ -29,7 +29,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from rllib_minestudio.models.kernels.vectors import (
+from rllib_minestudio.models.kernels.compilation import (
     FLOAT,
     FLOATS,
     LANES,

@@ -8,10 +8,10 @@ from typing import Any
 import numba
 import numpy as np
 
-from rllib_minestudio.models.kernels import vectors, winograd
-from rllib_minestudio.models.kernels.vectors import NOTHING as NOTHING
-from rllib_minestudio.models.kernels.vectors import Array as Array
-from rllib_minestudio.models.kernels.vectors import MachineCode, array_at, words_at
+from rllib_minestudio.models.kernels import compilation, winograd
+from rllib_minestudio.models.kernels.compilation import NOTHING as NOTHING
+from rllib_minestudio.models.kernels.compilation import Array as Array
+from rllib_minestudio.models.kernels.compilation import MachineCode, array_at, words_at
 from rllib_minestudio.models.kernels.winograd import BLOCK, ROWS, ConvolutionShape, count_tiles
 from rllib_minestudio.models.kernels.winograd import PANEL as PANEL
 from rllib_minestudio.models.kernels.winograd import POINTS as POINTS
@@ -32,21 +32,21 @@ def convolve(
 ) -> None:
     """Call `winograd.convolve` in up to `threads` threads."""
     arguments = image, affine, filters, skip, out, *sizes, relu, is_bfloat16
-    vectors.run(CODE.addresses[_convolve_code], arguments, min(threads, _groups(sizes, ROWS)))
+    compilation.run(CODE.addresses[_convolve_code], arguments, min(threads, _groups(sizes, ROWS)))
 
 
 def normalise(
     image: Array, norm: Array, affine: Array, frames: int, is_bfloat16: bool, threads: int
 ) -> None:
     """Call `winograd.normalise` in up to `threads` threads."""
-    vectors.run(
+    compilation.run(
         CODE.addresses[_normalise_code], (image, norm, affine, is_bfloat16), min(threads, frames)
     )
 
 
 def pool(image: Array, out: Array, shape: Sequence[int], is_bfloat16: bool, threads: int) -> None:
     """Call `winograd.pool` in up to `threads` threads."""
-    vectors.run(CODE.addresses[_pool_code], (image, out, *shape, is_bfloat16), threads)
+    compilation.run(CODE.addresses[_pool_code], (image, out, *shape, is_bfloat16), threads)
 
 
 def filter_gradient(
@@ -58,7 +58,7 @@ def filter_gradient(
     threads: int,
 ) -> None:
     """Call `winograd.filter_gradient` in up to `threads` threads."""
-    vectors.run(
+    compilation.run(
         CODE.addresses[_filter_gradient_code], (image, gradient, out, *sizes, is_bfloat16), threads
     )
 
@@ -161,6 +161,6 @@ def _filter_gradient_code(address: Any) -> None:
 
 CODE = MachineCode(
     "convolutions of large networks",
-    (winograd, vectors),
+    (winograd, compilation),
     (_convolve_code, _normalise_code, _pool_code, _filter_gradient_code),
 )

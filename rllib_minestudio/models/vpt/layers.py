@@ -1,4 +1,4 @@
-"""The layer that VPT is made of: optional normalisation, then weights, then an optional ReLU."""
+"""The layers of VPT: the linear one, the image encoder, and attention over a memory."""
 
 from __future__ import annotations
 

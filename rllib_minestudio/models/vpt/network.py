@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.linalg import vecdot
 from torch.nn import functional as F
 
-from rllib_minestudio.foundation.buttons import BUTTON_GROUPS, NUM_BUTTONS
+from rllib_minestudio.foundation.names import BUTTON_GROUPS, NUM_BUTTONS
 from rllib_minestudio.models.acting import BFLOAT16, arithmetic
 from rllib_minestudio.models.distributions import (
     ActionDistribution,

@@ -28,8 +28,8 @@ from rllib_minestudio.checkpoints.checkpoint import NETWORK
 from rllib_minestudio.checkpoints.lookup import CONFIG_FILE, TENSORS
 from rllib_minestudio.checkpoints.tensor_files import digests_of
 from rllib_minestudio.errors import CheckpointError, CheckpointMismatchError, InvalidOptionsError
-from rllib_minestudio.foundation.buttons import NUM_BUTTONS
 from rllib_minestudio.foundation.files import whole_file, write_whole
+from rllib_minestudio.foundation.names import NUM_BUTTONS
 from rllib_minestudio.foundation.options import broken_rule, is_number, shown
 from rllib_minestudio.models.strict_loading import compare, load_strictly, mismatches
 from rllib_minestudio.models.tempering import at_temperature

@@ -15,7 +15,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from rllib_minestudio.foundation.buttons import ENGINE_ERROR
+from rllib_minestudio.foundation.names import ENGINE_ERROR
 
 SIDE = 16
 FOREVER = 3600

@@ -12,8 +12,8 @@ from rllib_minestudio.algorithms.env_pool import EnvPoolOptions, InlineEnvs, Pro
 from rllib_minestudio.algorithms.env_pool.base import plain_info
 from rllib_minestudio.algorithms.env_pool.process_handle import MAX_BYTES, bounded_info
 from rllib_minestudio.errors import EnvPoolError, InvalidOptionsError
-from rllib_minestudio.foundation.buttons import ENGINE_ERROR
 from rllib_minestudio.foundation.episode_seeds import EpisodeCounts
+from rllib_minestudio.foundation.names import ENGINE_ERROR
 from tests.algorithms.env_pool.faulty_envs import (
     ChattyEnv,
     CountingEnv,

@@ -14,9 +14,9 @@ from rllib_minestudio.algorithms.learner.imitation import (
 from rllib_minestudio.env.actions import ActionMapper
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.models.distributions import ActionDistribution, JointCategorical
+from rllib_minestudio.models.rl_modules import VPTRLModule, spaces_of
 from rllib_minestudio.models.vpt import VPTConfig
 from rllib_minestudio.models.vpt.network import NULL_CAMERA
-from rllib_minestudio.models.vpt_rl_module import VPTRLModule, spaces_of
 from rllib_minestudio.recordings import EpisodeWriter
 from tests.algorithms.toy_envs import ATTACK_STRIDE, IMAGE_SIZE, AttackOnRed, tiny_model
 from tests.correctness.harness import Harness, config_of

@@ -15,9 +15,9 @@ from rllib_minestudio.algorithms.prior import (
     build_prior,
     is_nowhere_else,
 )
+from rllib_minestudio.models.rl_modules import VPTRLModule, spaces_of
 from rllib_minestudio.models.vpt import VPTConfig
 from rllib_minestudio.models.vpt.network import kl_divergence
-from rllib_minestudio.models.vpt_rl_module import VPTRLModule, spaces_of
 from tests.algorithms.toy_envs import IMAGE_SIZE, AttackOnRed, tiny_model
 from tests.correctness.harness import Harness, config_of
 

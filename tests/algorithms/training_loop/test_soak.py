@@ -28,7 +28,7 @@ MARKS = {
     "env runner": "MineStudioEnvRunner",
     "learner": "_WrappedExecutable",
     "weights": "WeightsBoard",
-    "env": "env_pool.process_main import",
+    "env": "env_pool.process_handle import",
 }
 """What stands in the command lines of the parts' processes."""
 PARTS = os.environ.get("SOAK_PARTS", ",".join(MARKS)).split(",")

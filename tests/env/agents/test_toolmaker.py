@@ -11,7 +11,7 @@ from rllib_minestudio.env.actions import check_env_action
 from rllib_minestudio.env.agents import HumanLimits, Toolmaker
 from rllib_minestudio.env.agents.scripted import make_agent
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.foundation.buttons import PRACTISED_TOOLMAKER
+from rllib_minestudio.foundation.names import PRACTISED_TOOLMAKER
 from tests.docs.pages import DOCS
 
 TASK = DOCS.parent / "tuned_examples" / "iron_pickaxe_bc.yaml"

@@ -13,9 +13,14 @@ import pytest
 from ray.air.integrations.wandb import WandbLoggerCallback
 
 from rllib_minestudio.experiments import trackers
+from rllib_minestudio.experiments.tracker_loggers import (
+    TAG,
+    TensorBoard,
+    WeightsAndBiases,
+    encode_gif,
+)
 from rllib_minestudio.experiments.trackers import tracker_problems
 from rllib_minestudio.experiments.videos import NewVideos
-from rllib_minestudio.experiments.wandb import TAG, TensorBoard, WeightsAndBiases, encode_gif
 from rllib_minestudio.recordings.video import VideoWriter
 from tests.experiments.outputs.event_files import read_events
 

@@ -14,7 +14,7 @@ from rllib_minestudio.env.voxel.server import launcher
 from rllib_minestudio.experiments.environment import make_env
 from rllib_minestudio.experiments.experiment_file import load_experiments
 from rllib_minestudio.experiments.plan import make_plan
-from rllib_minestudio.models.vpt_rl_module import ConvGRURLModule
+from rllib_minestudio.models.rl_modules import ConvGRURLModule
 
 EXAMPLES = Path(__file__).parents[3] / "tuned_examples"
 MINECRAFT = [*sorted(EXAMPLES.glob("*_minecraft.yaml")), EXAMPLES / "inference_vpt.yaml"]

@@ -7,14 +7,17 @@ import torch
 
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.foundation.observations import ObservationPart
-from rllib_minestudio.models.conv_gru import ConvGRUConfig, ConvGRUNetwork, Values, is_frame
-from rllib_minestudio.models.conv_gru.network import (
+from rllib_minestudio.models.conv_gru import (
     MEMORY,
     ChoicesEncoder,
+    ConvGRUConfig,
+    ConvGRUNetwork,
     FrameEncoder,
     NumbersEncoder,
+    Values,
+    is_frame,
 )
-from rllib_minestudio.models.vpt_rl_module import heads_for
+from rllib_minestudio.models.rl_modules import heads_for
 
 BATCH, STEPS, SIZE = 3, 7, 16
 BEGINS = ((0, 0), (1, 3), (2, 3), (2, 6), (0, 5))

@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 from rllib_minestudio.foundation import machine_code
 from rllib_minestudio.foundation.machine_code import MachineTarget
-from rllib_minestudio.models.kernels import engines, vectors
+from rllib_minestudio.models.kernels import compilation, engines
 from rllib_minestudio.models.kernels.cuda import CUDA
 from rllib_minestudio.models.kernels.direct_engine import DIRECT
 from rllib_minestudio.models.kernels.engine_choice import ENGINES, ONEDNN, TORCH, choose
@@ -223,7 +223,7 @@ def test_the_log_says_why_what_would_be_preferred_does_not_compute(chosen, caplo
     ],
 )
 def test_the_vectors_of_a_target(architecture, features, lanes):
-    assert vectors.fused_lanes(MachineTarget(architecture, "any", features)) == lanes
+    assert compilation.fused_lanes(MachineTarget(architecture, "any", features)) == lanes
 
 
 _FMA = """
@@ -254,8 +254,8 @@ def test_llvm_has_the_instruction_where_it_is_counted_on(target):
     kind = llvmlite.binding.Target.from_triple(f"{target.architecture}-unknown-linux-gnu")
     machine = kind.create_target_machine(cpu=target.name, features=target.features)
     code = machine.emit_assembly(llvmlite.binding.parse_assembly(_FMA))
-    assert ("vfmadd" in code or "fmla" in code) == (vectors.fused_lanes(target) > 0)
-    assert ("fmaf" in code) == (vectors.fused_lanes(target) == 0)
+    assert ("vfmadd" in code or "fmla" in code) == (compilation.fused_lanes(target) > 0)
+    assert ("fmaf" in code) == (compilation.fused_lanes(target) == 0)
 
 
 def test_numbas_settings_decide_what_it_compiles_for(monkeypatch):
@@ -279,8 +279,8 @@ def test_machine_code_for_another_target_lies_in_another_folder(monkeypatch):
 
 def test_what_is_detected_here_is_what_the_kernels_are_compiled_for():
     found = engines.detected(with_kernels=True)
-    assert found.lanes == vectors.fused_lanes(machine_code.target())
-    assert (found.lanes or 8) == vectors.LANES
+    assert found.lanes == compilation.fused_lanes(machine_code.target())
+    assert (found.lanes or 8) == compilation.LANES
     assert replace(found, lanes=0) == engines.detected(with_kernels=False)
 
 
@@ -316,14 +316,14 @@ def test_kernels_that_numba_makes_for_any_processor_are_not_used(tmp_path):
     if machine_code.target().architecture in ("x86_64", "AMD64"):
         assert found.split() == ["0", "False"]
     else:  # every ARM multiplies and adds in one instruction
-        assert found.split() == [str(vectors.LANES), "True"]
+        assert found.split() == [str(compilation.LANES), "True"]
 
 
 _AVX2 = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx2,+fma"}
 _EXACTNESS = """
 import sys
 import pytest
-from rllib_minestudio.models.kernels import vectors
+from rllib_minestudio.models.kernels import compilation as vectors
 assert vectors.LANES == vectors.FUSED_LANES == 8
 sys.exit(pytest.main(["-q", "-k", "float64 or bfloat16 or pool or threads", *sys.argv[1:]]))
 """
@@ -331,7 +331,7 @@ sys.exit(pytest.main(["-q", "-k", "float64 or bfloat16 or pool or threads", *sys
 
 @pytest.mark.slow
 @pytest.mark.skipif(
-    vectors.FUSED_LANES != 16, reason="the kernels of AVX2 or of ARM run here anyway"
+    compilation.FUSED_LANES != 16, reason="the kernels of AVX2 or of ARM run here anyway"
 )
 @pytest.mark.parametrize("file", ["test_winograd.py", "test_direct.py"])
 def test_the_kernels_of_avx2_are_as_exact_as_those_of_avx512(file):

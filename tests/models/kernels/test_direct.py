@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from rllib_minestudio.models.kernels import direct_calls, vectors
+from rllib_minestudio.models.kernels import compilation, direct_calls
 from rllib_minestudio.models.kernels.direct_engine import DIRECT
 from rllib_minestudio.models.kernels.engines import is_compiled
 from tests.models.kernels.stacks import random_stack
@@ -97,7 +97,7 @@ def test_numbers_do_not_depend_on_the_number_of_threads(threads, has_openmp, mon
     stack, x, dy = _example(*SMALL)
     alone = _with_gradients(stack, x, dy)
     if not has_openmp:
-        monkeypatch.setattr(vectors, "_openmp", lambda: None)
+        monkeypatch.setattr(compilation, "_openmp", lambda: None)
     torch.set_num_threads(threads)
     try:
         shared = _with_gradients(stack, x, dy)

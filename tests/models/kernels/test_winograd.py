@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from rllib_minestudio.models.kernels import vectors, winograd_calls
+from rllib_minestudio.models.kernels import compilation, winograd_calls
 from rllib_minestudio.models.kernels.engines import ConvolutionLayer, is_compiled
 from rllib_minestudio.models.kernels.winograd_engine import WINOGRAD, WINOGRAD_BACKWARD
 from rllib_minestudio.models.vpt.layers import SameConv3x3
@@ -171,7 +171,7 @@ def test_without_openmp_threads_of_pythons_do_the_same(monkeypatch):
     torch.set_num_threads(3)
     try:
         by_openmp = _with_gradients(layer, x, dy, relu=True)
-        monkeypatch.setattr(vectors, "_openmp", lambda: None)
+        monkeypatch.setattr(compilation, "_openmp", lambda: None)
         by_pool = _with_gradients(layer, x, dy, relu=True)
     finally:
         torch.set_num_threads(1)

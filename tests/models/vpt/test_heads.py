@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from rllib_minestudio.foundation.buttons import BUTTON_GROUPS, NUM_BUTTONS
+from rllib_minestudio.foundation.names import BUTTON_GROUPS, NUM_BUTTONS
 from rllib_minestudio.models.vpt import VPTConfig
 from rllib_minestudio.models.vpt.acting import sample
 from rllib_minestudio.models.vpt.network import (

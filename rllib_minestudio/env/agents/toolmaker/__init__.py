@@ -4,8 +4,7 @@ agent       `Toolmaker`, from senses to action tokens; one step of the plan afte
 plan        the tech tree: what to do next; crafting and smelting on an open screen
 gathering   finding blocks, mining them, picking up drops; stations placed, opened and left
 walking     finding and following a path, jumping and digging; attack held on a block
-body        what is felt and seen in a tick; what is in the hand; the cursor, and slots clicked
-sight       what has been seen so far
+body        what is felt and seen, now and so far; what is in the hand; the cursor, slots clicked
 """
 
 from rllib_minestudio.env.agents.toolmaker.agent import DEFAULT_GOAL, Toolmaker

@@ -38,7 +38,7 @@ from rllib_minestudio.env.agents.toolmaker.plan import (
 from rllib_minestudio.env.backends.voxel import VoxelBackend
 from rllib_minestudio.env.minestudio_env import MineStudioEnv
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.foundation.buttons import TASK
+from rllib_minestudio.foundation.names import TASK
 from rllib_minestudio.foundation.options import not_a_choice
 
 DEFAULT_GOAL = "iron_pickaxe"

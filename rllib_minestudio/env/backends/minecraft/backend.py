@@ -20,13 +20,16 @@ from minestudio.simulator.minerl.env._singleagent import _SingleAgentEnv
 from minestudio.simulator.minerl.herobraine.env_specs.human_survival_specs import HumanSurvival
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.backends.minecraft import process as node_locks
 from rllib_minestudio.env.backends.minecraft.items import STACK_SIZES, modern
-from rllib_minestudio.env.backends.minecraft.process import GameProcess, collect_orphans
+from rllib_minestudio.env.backends.minecraft.process import (
+    GameProcess,
+    collect_orphans,
+    turn_to_start,
+)
 from rllib_minestudio.env.backends.protocol import NO_SNAPSHOTS, KeySpace, RawObs, RawStep
 from rllib_minestudio.env.env_options import EnvOptions
 from rllib_minestudio.errors import EngineError, InvalidOptionsError
-from rllib_minestudio.foundation.buttons import POV
+from rllib_minestudio.foundation.names import POV
 from rllib_minestudio.foundation.options import is_number
 from rllib_minestudio.foundation.values import plain
 
@@ -384,7 +387,7 @@ class MinecraftBackend:
         """Load a new world, in a new process if none is running."""
         options = self._minecraft
         patience = _TURNS_PER_LAUNCH * (options.launch_timeout_s + options.reset_timeout_s)
-        with node_locks.turn_to_start(options.starts_at_once, patience):
+        with turn_to_start(options.starts_at_once, patience):
             if self._process is None or not self._process.is_alive:
                 self._end_process()
                 self._process = GameProcess(options, self._options.worker_index)

@@ -1,4 +1,4 @@
-"""Every item of Minecraft Java 1.16.5, and the size of its stacks.
+"""Every item of Minecraft Java 1.16.5 with the size of its stacks; old commands in its syntax.
 
 Commands name items by these identifiers, without the namespace `minecraft:`.
 """

@@ -1,4 +1,4 @@
-"""One running game: a process group, from its launch to the removal of its last file."""
+"""One running game: its options, its locks, and its process group from launch to last file."""
 
 from __future__ import annotations
 

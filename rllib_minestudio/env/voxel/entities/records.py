@@ -168,7 +168,7 @@ ITEM_DTYPE = np.dtype(
         ("moved", np.float64, 3),  # change of the position in the last tick
         ("item", np.int32),
         ("quantity", np.int32),
-        ("data", np.int64),  # what else there is, see items.item_data
+        ("data", np.int64),  # what else there is, see items.items
         ("age", np.int32),  # ticks; of a merged stack, the younger one's
         ("ticks", np.int32),  # since it was dropped
         ("pickup_delay", np.int32),  # ticks before the player can take it
@@ -195,7 +195,7 @@ THROWN_DTYPE = np.dtype(
         ("velocity", np.float64, 3),  # blocks per tick
         ("moved", np.float64, 3),  # change of the position in the last tick
         ("item", np.int32),
-        ("data", np.int64),  # what else there is, see items.item_data
+        ("data", np.int64),  # what else there is, see items.items
         ("ticks", np.int32),  # since it was thrown
         ("is_clear", np.int32),  # whether it has left the player, whom it can hit from then on
         # Of an arrow:

@@ -1,4 +1,4 @@
-"""A game: its beginning and its ticks."""
+"""A game: its beginning, its ticks, and what follows from their events."""
 
 from __future__ import annotations
 
@@ -335,7 +335,7 @@ def _pick_up(state: GameState, row: int) -> None:
         dropped["quantity"] = left  # an empty stack vanishes in the next tick
 
 
-# -------------------------------------------------------------- A game: its beginning and its ticks
+# -------------------------------------------------------------- a game: its beginning and its ticks
 
 BLOCK_TICKS: dict[str, Callable[[GameState, Iterator[Place]], None]] = {
     FALL: let_go,
@@ -474,7 +474,7 @@ class Game:
         if conditions & SNOW_GOLEM:
             husbandry.tick_snow_golems(state)
         if conditions & MOB_ON_LEAD:
-            husbandry.tick(state)
+            husbandry.tick_leads(state)
         if items.count:
             items.count = tick_items(
                 blocks, items.records, items.count, players, events, event_count

@@ -273,7 +273,7 @@ class GameState:
             position: Bottom centre.
             velocity: Blocks per tick.
             delay: Ticks before it can be picked up.
-            data: What else there is, see `item_data`.
+            data: What else there is, see `items`.
         """
         row = self.items.append()
         row["item"] = item

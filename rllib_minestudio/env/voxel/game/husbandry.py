@@ -323,7 +323,7 @@ def tie(state: GameState, place: Place) -> bool:
     return bool(led or tied)
 
 
-def tick(state: GameState) -> None:
+def tick_leads(state: GameState) -> None:
     """Let animals on leads follow, be pulled, or come off."""
     mobs = state.mobs.records[: state.mobs.count]
     for row in np.flatnonzero(mobs["leash"]).tolist():

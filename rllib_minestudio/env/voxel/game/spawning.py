@@ -1,4 +1,4 @@
-"""Spawning, teleporting, dying and reviving of the player."""
+"""Spawning, teleporting, dying and reviving of the player; beds, nights and the spawn point."""
 
 from __future__ import annotations
 

@@ -497,7 +497,7 @@ _EQUIPMENT = {
 
 
 class ItemStack(NamedTuple):
-    """Contents of one slot: item id (0 if empty), quantity, and what `item_data` has for it."""
+    """Contents of one slot: item id (0 if empty), quantity, and its data."""
 
     item: int
     quantity: int
@@ -510,7 +510,7 @@ class Inventory:
     Attributes:
         item: Item id by slot, int32 [41]; 0 is empty.
         quantity: Stack size by slot, int32 [41].
-        data: What else there is by slot, int64 [41]; see `item_data`.
+        data: What else there is by slot, int64 [41]; see below.
         version: Number that grows with every change, so that callers can cache derived values.
     """
 

@@ -1,4 +1,4 @@
-"""Melee as in Minecraft Java 1.16: the attack key, and the damage of a hit.
+"""Melee and mining as in Minecraft Java 1.16: the attack key, and the damage of a hit.
 
 An attack happens on the *press* of the key. A held key does not hit again; it mines.
 """

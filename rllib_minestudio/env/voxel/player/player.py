@@ -100,7 +100,7 @@ PLAYER_DTYPE = np.dtype(
         ("mining_y", np.int64),
         ("mining_z", np.int64),
         ("is_mining", np.int32),
-        # What only the eye sees, see view.py; a name with "seen" is what the next frame shows.
+        # What only the eye sees, see locomotion; a name with "seen" is what the next frame shows.
         ("hits_block", np.int32),  # the arm hit the block under the crosshair in the last tick
         ("recharge_ticks", np.int32),  # since the last attack or miss, for the bar that shows it
         ("held_item", np.int32),  # item in the main hand; written by Python, as "swing_length"
@@ -286,7 +286,7 @@ class Player:
 
     @property
     def held_data(self) -> int:
-        """What `item_data` has for the item in the main hand, without its wear."""
+        """The data of the item in the main hand, without its wear."""
         return with_wear(int(self.inventory.data[self.selected]), 0)
 
     def held_level(self, enchantment: str) -> int:

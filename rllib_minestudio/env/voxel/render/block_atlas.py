@@ -425,7 +425,7 @@ def turned_faces(faces: Sequence[Rgba], turned: str, properties: Mapping[str, st
     """Turn a block's six pictures as its state says.
 
     Args:
-        faces: Upright pictures, in the order of `texels`.
+        faces: Upright pictures, in the order of `textures`.
         turned: `Family.turned`: "front", "top", "axis", or empty for a block that never turns.
         properties: The block's.
     """

@@ -175,7 +175,7 @@ LANES = TILE * TILE
     T_KEPT,  # where it enters the cell from which it goes on
     HELD_X, HELD_Y, HELD_Z, HELD_T,  # cell and parameter of those that have ended, see `hold`
 ) = [LANES * row for row in range(43)]  # fmt: skip
-WAITING = 43 * LANES  # seven values of each ray of two tiles, see `waiting_rays`
+WAITING = 43 * LANES  # seven values of each ray of two tiles, see `see_through`
 FLOAT_SCRATCH = WAITING + 7 * 2 * LANES
 (
     BLOCK_INDEX, FIELD,  # block the ray is in, and its entry of the box field
@@ -195,7 +195,7 @@ FLOAT_SCRATCH = WAITING + 7 * 2 * LANES
 ) = [LANES * row for row in range(29)]  # fmt: skip
 # Of each face in the list, the eight cells around the one in front of it.
 NEIGHBOUR, AROUND = 29 * LANES, 37 * LANES
-WAITING_INTS = 45 * LANES  # three values of each ray of two tiles, see `waiting_rays`
+WAITING_INTS = 45 * LANES  # three values of each ray of two tiles, see `see_through`
 # Models of cells that rays have met, each in the one slot in which it may be.
 MODELS_KNOWN = 2048
 MODEL_CELL = WAITING_INTS + 3 * 2 * LANES
@@ -220,7 +220,7 @@ def new_scratch() -> tuple[Floats, Ints]:
 
 
 # --------------------------- where a frame is seen from, and how the view sways with steps and hits
-# A frame shows Minecraft's partial tick 0 (see `player.view`): the eye is where it was a tick ago,
+# A frame shows Minecraft's partial tick 0 (`locomotion`): the eye is where it was a tick ago,
 # and looks where it looks now.
 
 SHIFT_X, SHIFT_Y = 0.5, 1.0

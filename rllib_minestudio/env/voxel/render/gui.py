@@ -17,14 +17,14 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from rllib_minestudio.env.voxel.items.items import HOTBAR_SLOTS, ITEMS, ItemStack, wear_of
-from rllib_minestudio.env.voxel.render.effects import (
+from rllib_minestudio.env.voxel.render.hand import FIGURE_AREA, Figure
+from rllib_minestudio.env.voxel.render.overlays import (
     LIST_LEFT,
     LIST_WIDTH,
     ShownEffect,
     draw_list,
     seconds_left,
 )
-from rllib_minestudio.env.voxel.render.hand import FIGURE_AREA, Figure
 from rllib_minestudio.env.voxel.render.text import (
     DARK_GREY,
     WHITE,

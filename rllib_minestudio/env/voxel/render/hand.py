@@ -1,4 +1,4 @@
-"""The arm or the item in hand, drawn once per item and pose; and the rays of drawn pixels."""
+"""The player's own body: the arm or the item in hand, and the inventory's figure."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ soon all drawn: there are some twenty. In the game's window, half a step is thre
 ARM, FLAT, BLOCK = range(3)
 """Kinds of hand: the bare arm, a flat picture or a block."""
 _SHADES = np.array(FACE_SHADE, np.float32)
-# Places (x, y, width, height) of the arm's faces in the player's skin, in the order of `texels`.
+# Places (x, y, width, height) of the arm's faces in the player's skin, in the order of `textures`.
 # The arm's own y runs from the shoulder to the hand.
 _ARM_FACES = (
     (48, 20, 4, 12),

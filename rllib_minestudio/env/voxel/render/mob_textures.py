@@ -4,7 +4,7 @@ Minecraft unwraps a box of w x h x d pixels at (u, v) of its sheet: top and bott
 rows, and below them, in h rows, right side, front, left side and back. The bodies of quadrupeds are
 unwrapped as if they stood on their hindquarters: the front of the box is the belly.
 
-Our faces are those of `texels`, for a mob that looks south. As the kernels read them, columns run
+Our faces are those of `textures`, for a mob that looks south. As the kernels read them, columns run
 eastwards (on the sides southwards, from tail to head) and rows downwards (on top and bottom from
 tail to head), so faces seen from the east or the north are mirrored.
 """
@@ -122,7 +122,7 @@ def sheet_pixels(part: SheetBox, face: int) -> tuple[Pixels, Pixels]:
 
     Args:
         part: The box.
-        face: One of the faces of `texels`.
+        face: One of the faces of `textures`.
 
     Returns:
         (rows, columns) of the sheet, (16, 16) each, by row and column of the face's picture.
@@ -168,7 +168,7 @@ def mob_face(textures: Textures, mob: str, part: str, face: int, coat: int = 0) 
         textures: Source of the sheets.
         mob: Name of the mob.
         part: Name of the part, see `models.MOB_MODELS`.
-        face: One of the faces of `texels`.
+        face: One of the faces of `textures`.
         coat: Colour of a sheep's wool, an index in `DYES`.
 
     Returns:

@@ -377,7 +377,7 @@ def build_models(
 #
 # Positions are taken relative to the eye in double precision, then rounded to float32, so that
 # nothing jitters far from the origin. They are those of a tick ago, as the eye's is (see
-# `player.view`). What is out of view is left out.
+# `player.locomotion`). What is out of view is left out.
 
 # Columns of an instance, float32.
 OFFSET = 0  # x, y, z of the feet relative to the eye, blocks

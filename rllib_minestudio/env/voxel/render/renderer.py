@@ -57,7 +57,6 @@ from rllib_minestudio.env.voxel.render.camera import (
     night_vision,
 )
 from rllib_minestudio.env.voxel.render.clouds import Clouds
-from rllib_minestudio.env.voxel.render.effects import Crosshair, EffectIcons, effects_of
 from rllib_minestudio.env.voxel.render.gui import (
     BAR_WIDTH,
     Hud,
@@ -79,6 +78,7 @@ from rllib_minestudio.env.voxel.render.models import (
     place_mobs,
     place_thrown,
 )
+from rllib_minestudio.env.voxel.render.overlays import Crosshair, EffectIcons, effects_of
 from rllib_minestudio.env.voxel.render.plants import Plants
 from rllib_minestudio.env.voxel.render.see_through import forget_models
 from rllib_minestudio.env.voxel.render.sky import (

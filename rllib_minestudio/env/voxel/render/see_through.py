@@ -1,7 +1,7 @@
 """What rays meet in special cells: gaps and glass, and the boxes of fences and stairs.
 
 The march of a tile (see `terrain`) ends where the box field holds a block. If one of these blocks
-is *special* (see `block_looks`), the tile comes here, to find for each such ray the nearest surface
+is *special* (see `block_atlas`), the tile comes here, to find for each such ray the nearest surface
 in its cell whose texel is not a hole. Where there is one, the ray ends there, and is a hit like
 others, with a face of its own choice. A ray without one *passes*, and goes on from its next cell
 (see `look`).

@@ -200,7 +200,7 @@ def tooltip_picture(textures: Textures, item: int, data: int = 0) -> Rgba:
     Args:
         textures: Source of the font.
         item: Item id.
-        data: What else there is of it: enchantments, a kind of potion; see `item_data`.
+        data: What else there is of it: enchantments, a kind of potion; see `items`.
 
     Returns:
         uint8 (height, width, 4), not multiplied by alpha; shared, so do not modify it.
@@ -328,7 +328,7 @@ class HeldItemName:
 
         Args:
             item: Item id.
-            data: What else there is of it, see `item_data`.
+            data: What else there is of it, see `items`.
             ticks: Ticks for which the name is still shown, at least 1.
         """
         alpha = min(ticks * 256 // FADING_TICKS, 255)

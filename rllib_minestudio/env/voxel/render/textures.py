@@ -217,7 +217,7 @@ def trace_boxes(
         rows: float32 (h * per_pixel,), y of the rays.
         per_pixel: Rays per pixel and axis.
         boxes: float32 (n, 6), see `boxes_of`.
-        faces: uint8 (6, 16, 16, 4), pictures in the order of `texels`.
+        faces: uint8 (6, 16, 16, 4), pictures in the order of faces.
         shades: float32 (6,), factor on the colours of each face.
         picture: uint8 (h, w, 4), overwritten; RGB multiplied by coverage.
     """
@@ -252,7 +252,7 @@ def block_icon(faces: list[Rgba], boxes: Boxes) -> Rgba:
     """Draw a block as Minecraft's slots show it: from a corner, slightly above.
 
     Args:
-        faces: uint8 (16, 16, 4) each, in the order of `texels`.
+        faces: uint8 (16, 16, 4) each, in the order of faces.
         boxes: See `boxes_of`.
 
     Returns:
@@ -486,8 +486,8 @@ class Textures:
         picture = self.picture(name)[:TEXTURE_SIZE, :TEXTURE_SIZE]
         if name not in self._tints:
             return picture
-        colour = self._tints[name]
-        return tint(picture, colour(_COLOURS[biome].get(colour, colour)))
+        code = self._tints[name]
+        return tint(picture, colour(_COLOURS[biome].get(code, code)))
 
     def block_faces(
         self,
@@ -495,7 +495,7 @@ class Textures:
         properties: Mapping[str, str] = _NO_STATE,
         biome: str = BIOMES[0],
     ) -> list[Rgba]:
-        """The six faces of a block, upright, uint8 (16, 16, 4) each, in the order of `texels`.
+        """The six faces of a block, upright, uint8 (16, 16, 4) each, in the order of faces.
 
         Args:
             block: Its name.
@@ -560,9 +560,9 @@ class Textures:
             return block_icon(self.item_faces(item), self.shape(item))
         icon = np.zeros((TEXTURE_SIZE, TEXTURE_SIZE, 4), np.uint8)
         for layer in self._layers[item]["layers"].split("+"):
-            name, _, colour = layer.partition("#")
+            name, _, code = layer.partition("#")
             picture = self.tinted(name)
-            icon = laid_over(icon, tint(picture, colour(colour)) if colour else picture)
+            icon = laid_over(icon, tint(picture, colour(code)) if code else picture)
         return icon
 
 

@@ -7,6 +7,5 @@ MineStudio looks for its engine. Each module imports only from those listed belo
     __main__    the process: options, ready lines, end
     launcher    the files that make MineStudio start that process; noticing that the owner is gone
     service     connections, and taking turns at the engine
-    session     missions, and the games that they start
-    step_text   steps; messages on a socket, with limits
+    session     missions, the games that they start, and their steps
 """

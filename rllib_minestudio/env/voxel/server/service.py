@@ -11,13 +11,14 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from rllib_minestudio.env.voxel.server import session as step_text
 from rllib_minestudio.env.voxel.server.session import (
     MissionServer,
     ProtocolError,
     read_mission,
     read_seed,
     read_step,
+    receive,
+    send,
 )
 
 HOST = "127.0.0.1"
@@ -126,20 +127,18 @@ class Service:
 
     def _converse(self, client: Client) -> None:
         connection = client.connection
-        hello = step_text.receive(connection, _LONGEST_HELLO, _SECONDS_TO_HELLO, _SECONDS_TO_HELLO)
+        hello = receive(connection, _LONGEST_HELLO, _SECONDS_TO_HELLO, _SECONDS_TO_HELLO)
         if hello is None:
             return
         if not hello.startswith(_HELLO):
             raise ProtocolError("no MalmoEnv greeting")
         while True:
             with client.waiting():
-                message = step_text.receive(
-                    connection, LARGEST_MESSAGE, SECONDS_IDLE, _SECONDS_PER_MESSAGE
-                )
+                message = receive(connection, LARGEST_MESSAGE, SECONDS_IDLE, _SECONDS_PER_MESSAGE)
             if message is None or message.startswith(b"<Disconnect"):
                 return
             replies = self._answer(connection, message)
-            step_text.send(connection, *replies, seconds=_SECONDS_PER_MESSAGE)
+            send(connection, *replies, seconds=_SECONDS_PER_MESSAGE)
             if message.startswith(b"<Exit"):
                 self.close()
                 return
@@ -174,9 +173,7 @@ class Service:
     def _begin(self, connection: socket.socket, document: bytes) -> bytes:
         """Receive the token that follows a MissionInit document, and start the mission."""
         mission = read_mission(document)
-        token = step_text.receive(
-            connection, LARGEST_MESSAGE, _SECONDS_PER_MESSAGE, _SECONDS_PER_MESSAGE
-        )
+        token = receive(connection, LARGEST_MESSAGE, _SECONDS_PER_MESSAGE, _SECONDS_PER_MESSAGE)
         if token is None:
             raise ProtocolError("a mission without its token")
         seed = read_seed(token)

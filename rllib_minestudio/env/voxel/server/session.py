@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from xml.parsers import expat
 
+from rllib_minestudio.env.voxel.contract import Box, mobs_box, voxels_box
 from rllib_minestudio.env.voxel.data import NAMESPACE, NO_ENTITY, NO_PLAYER
 from rllib_minestudio.env.voxel.engine import VoxelEngine
 from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
-from rllib_minestudio.env.voxel.observed_boxes import Box, mobs_box, voxels_box
 from rllib_minestudio.env.voxel.world.climate import BIOMES
 
 # -------- parsing of steps (lines "KEY VALUE", as MineStudio writes an action), and socket messages

@@ -58,7 +58,7 @@ _PIXELS = 16
 """Units of the table in a block."""
 _CLOCKWISE = ("north", "east", "south", "west")
 EAST, WEST, UP, DOWN, SOUTH, NORTH = range(6)
-"""Sides, in the order of a block's faces in `render.texels`."""
+"""Sides, in the order of a block's faces in `render.textures`."""
 
 
 class BlockShape(NamedTuple):

@@ -1,6 +1,6 @@
-"""Kinds of blocks of the embedded engine, and arrays by kind for the kernels.
+"""Kinds of blocks and their states: arrays by kind and by state, for the kernels.
 
-The facts are in `data/blocks.csv`. A block of the world has a state as well, see `block_states`,
+The facts are in `data/blocks.csv`. A block of the world has a state as well, see below,
 and a shape, see `block_shapes`; the arrays here are for what is the same in all states of a kind.
 """
 
@@ -119,33 +119,6 @@ FALLS = np.array([block.falls for block in BLOCKS])
 """Whether a block falls when nothing is below it, by kind, bool."""
 
 
-# ---------------------------- blocks in their states: what the 16 bits of a block in the world mean
-#      15       10 9                0
-#     +-----------+------------------+
-#     |   state   |       kind       |
-#     +-----------+------------------+
-#
-# The kind is the block's index in `BLOCKS`. The state is a mixed-radix number: a digit for each
-# property that the kind's *family* stores, such as the facing and the half of stairs. Families are
-# rows of `data/block_families.csv`. The first value of a property is its default, so that state 0 is
-# the default state, and the id of a kind is also the block of that kind in its default state.
-#
-# What follows from the blocks around it (the arms of a fence, the corner of stairs) is not stored:
-# the family names such properties as *derived*. Those which nothing in this engine changes, such as
-# water in a slab, are *refused*: only their default exists.
-#
-# The second half of the file says what a block stops, hides and bears, by kind and state. These
-# predicates, `block_shapes` for bodies and aim, and `optics` for light, are the only places that ask
-# whether a block is "solid":
-#
-#     stops_rays      rays that draw the terrain end in it         world/box_field.py
-#     is_thin         it is drawn as flat pictures, see `plants`   world/cell_bits.py
-#     covers          counts as the highest block of its column    world/land.py
-#     bears           sand and gravel rest on it                   world/land.py, game/game.py
-#     lands           a block that falls ends on top of it         game/game.py
-#     needs_others    it breaks without a block beside it          world/land.py
-#     is_replaceable  another block may be put in its place        game/use_and_drop.py
-
 # ------------ plants: which blocks are thin, where in its cell a plant stands, and what it grows on
 # The facts are in `data/plants.csv`, from memory of Minecraft Java 1.16.5's classes of blocks. A
 # *thin* block is one that the game draws as flat pictures: plants, and cobwebs. Light, bodies and
@@ -242,6 +215,31 @@ def shift_of(x: int, z: int, shift: int) -> tuple[float, float, float]:
 
 
 # ---------------------------- blocks in their states: what the 16 bits of a block in the world mean
+#      15       10 9                0
+#     +-----------+------------------+
+#     |   state   |       kind       |
+#     +-----------+------------------+
+#
+# The kind is the block's index in `BLOCKS`. The state is a mixed-radix number: a digit for each
+# property that the kind's *family* stores, such as the facing and the half of stairs. Families are
+# rows of `data/block_families.csv`. The first value of a property is its default: state 0 is the
+# default state, and the id of a kind is also the block of that kind in its default state.
+#
+# What follows from the blocks around it (the arms of a fence, the corner of stairs) is not stored:
+# the family names such properties as *derived*. Those which nothing in this engine changes, such as
+# water in a slab, are *refused*: only their default exists.
+#
+# What follows says what a block stops, hides and bears, by kind and state. These predicates,
+# `block_shapes` for bodies and aim, and what blocks do to light, below, are the only places that
+# ask whether a block is "solid":
+#
+#     stops_rays      rays that draw the terrain end in it         world/box_field.py
+#     is_thin         it is drawn as flat pictures, see `plants`   world/cell_bits.py
+#     covers          counts as the highest block of its column    world/land.py
+#     bears           sand and gravel rest on it                   world/land.py, game/
+#     lands           a block that falls ends on top of it         game/game.py
+#     needs_others    it breaks without a block beside it          world/land.py
+#     is_replaceable  another block may be put in its place        game/use_and_drop.py
 
 STATE_SHIFT = 10
 KIND_MASK = LARGEST_KIND

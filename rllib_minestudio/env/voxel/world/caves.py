@@ -1,4 +1,4 @@
-"""Caves and ravines are carved out of the land, after the carvers of Minecraft Java 1.16.
+"""Caves, ravines and veins, after the carvers and `OreFeature` of Minecraft Java 1.16.
 
 What is carved is the union of the spheres that `tunnels` walks: it depends on the seed alone, not
 on which chunks are there. A tunnel's spheres have a level floor; those of a ravine are narrower in

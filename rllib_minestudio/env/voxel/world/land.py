@@ -1,4 +1,4 @@
-"""The chunks in the window, and the state of each.
+"""The chunks in the window, the state of each, and what has been changed in them.
 
 A chunk of the world has one of 16 x 16 slots in the window; chunks that are a multiple of 256
 columns apart share a slot. A chunk is in one of three states:

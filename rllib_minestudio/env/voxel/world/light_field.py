@@ -7,7 +7,7 @@
 
 The light of the sky and that of blocks follow one rule, and differ in where it comes from. A cell's
 level is that of its *source*, or one less than the level of any neighbour from which light passes
-(see `optics`), whichever is more:
+(see `blocks`), whichever is more:
 
 - A source of the sky's light is any cell from its column's *floor* up, with the full level. That is
   how far this light falls straight down until a block dims it or a full side stops it.

@@ -1,4 +1,4 @@
-"""What blocks do to those who walk on them, stand in them or climb them, as in Minecraft 1.16.
+"""What blocks do to those who touch them: walking, standing in, climbing, lava, fire.
 
 Tables by kind, from the game's `Blocks` and the classes of its blocks. Names of Minecraft's own
 methods are given where the order of what happens follows them.

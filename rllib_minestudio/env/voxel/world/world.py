@@ -41,7 +41,7 @@ class World:
     """Blocks around the player.
 
     Attributes:
-        blocks: Blocks, as `block_states` has them. `Land` describes these first arrays.
+        blocks: Blocks, as `blocks` has them. `Land` describes these first arrays.
         layer_radius: Distance to the nearest block of the layer.
         box: The box field.
         top: Highest block of each column.

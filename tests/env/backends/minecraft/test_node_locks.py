@@ -25,7 +25,7 @@ def node(tmp_path, monkeypatch):
 def other_process(code):
     """Run code in another process, which says so when it is done and then sleeps."""
     package = "rllib_minestudio.env.backends.minecraft"
-    script = f"from {package} import node_locks\n{code}\nprint('done', flush=True)"
+    script = f"from {package} import process as node_locks\n{code}\nprint('done', flush=True)"
     process = subprocess.Popen(
         [sys.executable, "-c", f"{script}\nimport time; time.sleep(60)"], stdout=subprocess.PIPE
     )

@@ -8,10 +8,10 @@ import pytest
 from rllib_minestudio.env.voxel.engine import VoxelEngine
 from rllib_minestudio.env.voxel.items.items import ITEM_ID, enchanted, potion_data
 from rllib_minestudio.env.voxel.player.player import EFFECTS
-from rllib_minestudio.env.voxel.render import effects, text
+from rllib_minestudio.env.voxel.render import overlays, text
 from rllib_minestudio.env.voxel.render.camera import night_vision
-from rllib_minestudio.env.voxel.render.effects import ShownEffect
 from rllib_minestudio.env.voxel.render.light import light_map
+from rllib_minestudio.env.voxel.render.overlays import ShownEffect
 from rllib_minestudio.env.voxel.render.renderer import darken
 from rllib_minestudio.env.voxel.render.textures import textures_of
 from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS
@@ -79,23 +79,23 @@ def test_times_are_written_as_in_the_game(ticks, words):
 
 
 def test_an_icon_blinks_in_its_last_ten_seconds():
-    assert effects.opacity(201) == 1.0
-    assert effects.opacity(200) == pytest.approx(0.5)
-    assert effects.opacity(100) == pytest.approx(0.5 + 0.125 * math.cos(20 * math.pi))
-    assert effects.opacity(20) == pytest.approx(0.2 + 0.225 * math.cos(4 * math.pi))
+    assert overlays.opacity(201) == 1.0
+    assert overlays.opacity(200) == pytest.approx(0.5)
+    assert overlays.opacity(100) == pytest.approx(0.5 + 0.125 * math.cos(20 * math.pi))
+    assert overlays.opacity(20) == pytest.approx(0.2 + 0.225 * math.cos(4 * math.pi))
 
 
 def test_the_list_is_ordered_by_time_and_counts_seconds(engine):
     for name, seconds in (("speed", 90), ("haste", 30), ("luck", 60)):
         engine.execute(f"/effect give @p {name} {seconds} 1")
-    shown = effects.effects_of(engine.player)
+    shown = overlays.effects_of(engine.player)
     assert shown == (
         ShownEffect("haste", 1, 600),
         ShownEffect("luck", 1, 1200),
         ShownEffect("speed", 1, 1800),
     )
     changing = (ShownEffect("haste", 1, 599),)
-    assert effects.seconds_left(changing) == (ShownEffect("haste", 1, 580),)
+    assert overlays.seconds_left(changing) == (ShownEffect("haste", 1, 580),)
 
 
 def test_the_inventory_lists_them_and_forgets_them(engine):

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from rllib_minestudio.env.voxel import LOOKS, observed_boxes
-from rllib_minestudio.env.voxel.observed_boxes import described, looks_of
+from rllib_minestudio.env.voxel import LOOKS, contract
+from rllib_minestudio.env.voxel.contract import described, looks_of
 from rllib_minestudio.env.voxel.render.resource_pack import OUR_PACK, TEXTURES, ResourcePack
 from tests.env.voxel.render.looks_stage import HEIGHT, SCENES, draw, file
 
@@ -35,7 +35,7 @@ def test_frames_are_those_of_the_declared_revision(number):
 
 def test_a_changed_picture_or_table_is_another_look(tmp_path, monkeypatch):
     before = looks_of()
-    assert before == {"revision": LOOKS, "pictures": observed_boxes._own_digest()}
+    assert before == {"revision": LOOKS, "pictures": contract._own_digest()}
     changed = shutil.copytree(OUR_PACK, tmp_path / "pack")
     picture = changed / TEXTURES / "block" / "stone.png"
     Image.fromarray(np.full((16, 16, 3), 90, np.uint8)).save(picture)
@@ -44,10 +44,10 @@ def test_a_changed_picture_or_table_is_another_look(tmp_path, monkeypatch):
     (tables / "tints.csv").write_text("")
     for name, value in (("OUR_PACK", changed), ("_TABLES", tables)):
         with monkeypatch.context() as patch:
-            patch.setattr(observed_boxes, name, value)
-            observed_boxes._own_digest.cache_clear()
+            patch.setattr(contract, name, value)
+            contract._own_digest.cache_clear()
             assert looks_of()["pictures"] != before["pictures"], name
-    observed_boxes._own_digest.cache_clear()
+    contract._own_digest.cache_clear()
     assert looks_of() == before
 
 
@@ -68,7 +68,7 @@ def test_a_pack_is_known_wherever_it_lies_and_however_it_is_packed(tmp_path):
 def test_knowing_the_looks_compiles_nothing():
     program = (
         "import json, sys\n"
-        "from rllib_minestudio.env.voxel.observed_boxes import looks_of\n"
+        "from rllib_minestudio.env.voxel.contract import looks_of\n"
         "print(json.dumps([looks_of(), 'numba' in sys.modules]))"
     )
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)

@@ -1,4 +1,4 @@
-"""Boxes around the player whose blocks or mobs a step may ask for."""
+"""What the layers above know of the engine without it: boxes a step asks for, looks of frames."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logging to Weights & Biases through Tune's logger, with videos and the code's identity."""
+"""Logging to TensorBoard and Weights & Biases through Tune's loggers, with videos."""
 
 from __future__ import annotations
 

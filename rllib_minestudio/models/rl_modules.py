@@ -1,4 +1,4 @@
-"""VPT as a policy of RLlib's new API stack."""
+"""VPT and ConvGRU as policies of RLlib's new API stack."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing_extensions import Self
 from rllib_minestudio import checkpoints
 from rllib_minestudio.checkpoints import Checkpoint
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.foundation.buttons import NUM_BUTTONS
+from rllib_minestudio.foundation.names import NUM_BUTTONS
 from rllib_minestudio.foundation.observations import (
     IMAGE,
     SEPARATOR,
@@ -268,7 +268,7 @@ def _space_problems(observation: gym.Space, action: gym.Space, config: VPTConfig
     return problems
 
 
-# ------------ convGRU as a policy of RLlib's new API stack, and an example of how little that takes
+# ------------ ConvGRU as a policy of RLlib's new API stack, and an example of how little that takes
 
 
 class ConvGRURLModule(RecurrentRLModule):

@@ -1,4 +1,4 @@
-"""VPT's buttons: groups of mutually exclusive keys, and tokens that encode a choice from each.
+"""Names that all layers share: VPT's buttons, keys of infos, scripted agents, public names.
 
 Tokens enumerate the Cartesian product of `BUTTON_GROUPS`, the last group varying fastest. One more
 token is the inventory key, which excludes all others. The environment decodes tokens to keys, and

@@ -1,4 +1,4 @@
-"""Vectors of floats as a numba type.
+"""Compilation of kernels: vectors of floats as a type, once per machine, in teams of threads.
 
 LLVM vectorises plain loops over arrays only where it can prove that they do not overlap, and never
 keeps a block of sums in registers. Written with vectors, kernels come within a few percent of a

@@ -1,4 +1,4 @@
-"""Status effects as Minecraft 1.16 shows them: icons at the upper right, a list at the inventory.
+"""What lies over the picture besides bars: status effects, crosshair, the charge of an attack.
 
 An icon blinks in its last ten seconds (`Gui.renderEffects`). The list has each effect's name, level
 and time left (`DisplayEffectsScreen`). In the game the inventory moves aside for it; here the
