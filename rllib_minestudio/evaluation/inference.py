@@ -288,7 +288,7 @@ def _check(name: str, array: NDArray, part: ObservationPart) -> None:
     )
 
 
-# ----------- A loop that plays whole episodes in one environment, with a scripted agent or a policy
+# ----------- a loop that plays whole episodes in one environment, with a scripted agent or a policy
 
 _STEPS_BETWEEN_MESSAGES = 20
 

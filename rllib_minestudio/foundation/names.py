@@ -1,8 +1,9 @@
 """Names that all layers share: VPT's buttons, keys of infos, scripted agents, public names.
 
-Tokens enumerate the Cartesian product of `BUTTON_GROUPS`, the last group varying fastest. One more
-token is the inventory key, which excludes all others. The environment decodes tokens to keys, and
-the network's heads are built from the groups.
+VPT's buttons are groups of mutually exclusive keys. Tokens enumerate the Cartesian product of
+`BUTTON_GROUPS`, the last group varying fastest. One more token is the inventory key, which excludes
+all others. The environment decodes tokens to keys, and the network's heads are built from the
+groups.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def agents_help() -> str:
     return "\n".join(lines)
 
 
-# ----------------------- A package's public names, loaded from their modules on first use (PEP 562)
+# ----------------------- a package's public names, loaded from their modules on first use (PEP 562)
 
 
 def load_public_name(package: str, name: str, home_of: Mapping[str, str]) -> Any:

@@ -23,7 +23,7 @@ from rllib_minestudio.models.value_head import ValueHead
 # Every function takes tensors of one shape, usually (B, T). Losses are sums over all elements of
 # the term times `share`, the weight of each step in the mean over its optimizer step
 # (`TrainingBatch.share`). It is 0 for a step that does not count, which may hold any finite
-# numbers. `objective.py` combines the terms.
+# numbers. `objective`, below, combines the terms.
 
 
 class PolicyLoss(NamedTuple):
