@@ -18,9 +18,9 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from rllib_minestudio.models.acting import DTYPES, arithmetic
+from rllib_minestudio.models.vpt.attention import RingMemory, VPTState
 from rllib_minestudio.models.vpt.cuda_graphs import GraphedStep, Outputs
 from rllib_minestudio.models.vpt.inference import InferenceNetwork
-from rllib_minestudio.models.vpt.memory import RingMemory, VPTState
 from rllib_minestudio.models.vpt.network import VPTNetwork
 
 
@@ -44,7 +44,7 @@ class InferenceSession:
     """Plays `network` in a fixed number of environments.
 
     Computes the same numbers as `network` (in float32 up to rounding), but faster: see
-    `inference.py` and `memory.py`. Changes to the network's weights take effect at the next step,
+    `inference.py` and `attention.py`. Changes to the network's weights take effect at the next step,
     with one exception, which `WeightWatch` names.
 
     Example:

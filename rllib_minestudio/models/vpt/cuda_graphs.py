@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.func import functional_call
 
-from rllib_minestudio.models.vpt.memory import RingMemory
+from rllib_minestudio.models.vpt.attention import RingMemory
 
 _logger = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ It differs from `network.py` as follows:
 - Convolutions read and write channels-last frames; the dense layer's weights are permuted to that
   order once, instead of every frame's features.
 - Queries, keys, values and position logits come from one product; so do all heads.
-- The memory is a ring (`memory.py`), so nothing is moved when a frame is added.
+- The memory is a ring (`attention.py`), so nothing is moved when a frame is added.
 """
 
 from __future__ import annotations
@@ -20,15 +20,13 @@ from torch.nn import functional as F
 from rllib_minestudio.models.kernels import engines
 from rllib_minestudio.models.kernels.engine_choice import TORCH, FrameNorm, choose
 from rllib_minestudio.models.kernels.engines import Convolution, ConvolutionLayer, Engine
-from rllib_minestudio.models.vpt.layers import (
+from rllib_minestudio.models.vpt.attention import (
     POSITION_BASES,
-    DownStack,
-    ImageEncoder,
+    RingView,
     SelfAttention,
     TransformerBlock,
-    check_bytes,
 )
-from rllib_minestudio.models.vpt.memory import RingView
+from rllib_minestudio.models.vpt.layers import DownStack, ImageEncoder, check_bytes
 from rllib_minestudio.models.vpt.network import FactoredHead, VPTNetwork
 
 

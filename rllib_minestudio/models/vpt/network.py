@@ -33,16 +33,15 @@ from rllib_minestudio.models.distributions import (
     JointCategorical,
 )
 from rllib_minestudio.models.value_head import ValueHead
+from rllib_minestudio.models.vpt.attention import (
+    MASKED_LOGIT,
+    TransformerBlock,
+    VPTState,
+    visibility,
+)
 from rllib_minestudio.models.vpt.config import VPTConfig
 from rllib_minestudio.models.vpt.cuda_graphs import Tensors, TrainingGraph
-from rllib_minestudio.models.vpt.layers import (
-    MASKED_LOGIT,
-    ImageEncoder,
-    TransformerBlock,
-    fan_in_linear,
-    normed_linear,
-)
-from rllib_minestudio.models.vpt.memory import VPTState, visibility
+from rllib_minestudio.models.vpt.layers import ImageEncoder, fan_in_linear, normed_linear
 
 _logger = logging.getLogger(__name__)
 

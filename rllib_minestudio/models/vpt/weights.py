@@ -33,6 +33,7 @@ from rllib_minestudio.foundation.names import NUM_BUTTONS
 from rllib_minestudio.foundation.options import broken_rule, is_number, shown
 from rllib_minestudio.models.strict_loading import compare, load_strictly, mismatches
 from rllib_minestudio.models.tempering import at_temperature
+from rllib_minestudio.models.vpt.attention import POSITION_BASES
 from rllib_minestudio.models.vpt.config import (
     COMPUTE_FIELDS,
     PRESETS,
@@ -41,7 +42,6 @@ from rllib_minestudio.models.vpt.config import (
     preset_and_fields,
     size_in_words,
 )
-from rllib_minestudio.models.vpt.layers import POSITION_BASES
 from rllib_minestudio.models.vpt.network import FactoredHead, VPTNetwork
 
 PARTS = ("net.", "pi_head.", "value_head.")

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork, VPTState
-from rllib_minestudio.models.vpt.layers import BASIS_SCALE, QUERY_SCALE, shift_into_band
+from rllib_minestudio.models.vpt.attention import BASIS_SCALE, QUERY_SCALE, shift_into_band
 
 TIME = 14
 

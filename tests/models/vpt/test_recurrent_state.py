@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rllib_minestudio.models.vpt.memory import visibility
+from rllib_minestudio.models.vpt.attention import visibility
 
 
 def _bools(text: str) -> torch.Tensor:

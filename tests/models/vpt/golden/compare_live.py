@@ -19,8 +19,8 @@ from rllib_minestudio import checkpoints
 from rllib_minestudio.models.kernels.engine_choice import TORCH
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt.acting import InferenceSession
+from rllib_minestudio.models.vpt.attention import VPTState
 from rllib_minestudio.models.vpt.layers import DownStack
-from rllib_minestudio.models.vpt.memory import VPTState
 from rllib_minestudio.models.vpt.network import entropy, kl_divergence, log_prob
 from rllib_minestudio.models.vpt.weights import config_from_checkpoint, export_network, load_weights
 
