@@ -41,7 +41,7 @@ from rllib_minestudio.demonstrations import (
 )
 from rllib_minestudio.errors import RecordingError
 from rllib_minestudio.foundation.console import counted
-from rllib_minestudio.recordings.episodes import RecordedEpisode, Survey
+from rllib_minestudio.recordings.episodes import FolderSurvey, RecordedEpisode
 
 _logger = logging.getLogger(__name__)
 
@@ -202,7 +202,7 @@ class Split(NamedTuple):
 
     training: dict[Path, int]
     validation: dict[Path, int]
-    found: Survey
+    found: FolderSurvey
 
 
 def split(folder: str | list[str], fraction: float, seed: int) -> Split:

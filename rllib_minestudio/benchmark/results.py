@@ -22,7 +22,7 @@ from rllib_minestudio.benchmark.results_file import (
     FORMAT,
     VERSION,
     BenchmarkDocument,
-    TaskDocument,
+    TaskResultDocument,
 )
 from rllib_minestudio.errors import MineStudioError
 from rllib_minestudio.evaluation.aggregates import Aggregates, Scores
@@ -327,7 +327,7 @@ class TaskResult:
         }
 
     @classmethod
-    def of(cls, told: TaskDocument) -> TaskResult:
+    def of(cls, told: TaskResultDocument) -> TaskResult:
         """Return the result that a file tells; numbers derived from its episodes are not read."""
         facts = {option.name: getattr(told, option.name) for option in fields(cls)}
         facts["episodes"] = tuple(EpisodeResult(**dict(episode)) for episode in told.episodes)

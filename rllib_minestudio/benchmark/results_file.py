@@ -41,7 +41,7 @@ Status = Literal["played", "marked", "failed"]
 Outcome = Literal["success", "failure"]
 
 
-class EpisodeDocument(Document):
+class EpisodeResultDocument(Document):
     """The fields of `EpisodeResult`."""
 
     index: Few
@@ -63,7 +63,7 @@ class ItemDocument(Document):
     mean_count: Annotated[float, Field(ge=0, le=1e12)]
 
 
-class TaskDocument(Document):
+class TaskResultDocument(Document):
     """The fields of `TaskResult`, and the numbers of a task that was played."""
 
     name: Name
@@ -74,7 +74,7 @@ class TaskDocument(Document):
     digest: Name
     status: Status
     reason: Text | None
-    episodes: ListOf[EpisodeDocument]
+    episodes: ListOf[EpisodeResultDocument]
     seconds: Seconds
     videos: Annotated[dict[Outcome, RelativePath], Field(max_length=2)]
     num_yes: Few | None = None
@@ -88,7 +88,7 @@ class TaskDocument(Document):
     items: ListOf[ItemDocument] | None = None
 
     @model_validator(mode="after")
-    def _agrees(self) -> TaskDocument:
+    def _agrees(self) -> TaskResultDocument:
         count = len(self.episodes)
         played = self.status == "played"
         if played != bool(count):
@@ -107,7 +107,7 @@ class TaskDocument(Document):
         return self
 
 
-class KeptTaskDocument(TaskDocument):
+class KeptTaskDocument(TaskResultDocument):
     """A task's `result.json`, from which an interrupted benchmark continues."""
 
     request: Name
@@ -124,7 +124,7 @@ class TotalDocument(Document):
     progress_interval: Interval
 
 
-class PlayerDocument(Document):
+class ResultPlayerDocument(Document):
     """The player; a policy and an agent have facts of their own."""
 
     model_config = ConfigDict(extra="allow")
@@ -168,7 +168,7 @@ class BenchmarkDocument(Document):
     format: Literal["rllib_minestudio.benchmark"]
     version: First
     suite: Name
-    player: PlayerDocument
+    player: ResultPlayerDocument
     request: RequestDocument
     versions: MappingOf[Text | bool]
     created: Annotated[str, Field(max_length=100)]
@@ -177,7 +177,7 @@ class BenchmarkDocument(Document):
     counts: CountsDocument
     total: TotalDocument | None
     categories: MappingOf[TotalDocument]
-    tasks: ListOf[TaskDocument]
+    tasks: ListOf[TaskResultDocument]
 
     @model_validator(mode="after")
     def _agrees(self) -> BenchmarkDocument:

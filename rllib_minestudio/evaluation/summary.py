@@ -231,7 +231,7 @@ class NumbersDocument(Document):
         return self
 
 
-class EpisodeDocument(Document):
+class EvaluatedEpisodeDocument(Document):
     """The fields of `EvaluatedEpisode` without its infos."""
 
     index: Few
@@ -284,7 +284,7 @@ class SummaryDocument(NumbersDocument):
     seconds: Seconds
     repeated_attempts: Count
     failed_episodes: Few
-    episodes: Annotated[ListOf[EpisodeDocument], Field(min_length=1)]
+    episodes: Annotated[ListOf[EvaluatedEpisodeDocument], Field(min_length=1)]
 
     @model_validator(mode="after")
     def _has_each_once(self) -> Self:

@@ -126,7 +126,7 @@ def find_episodes(folder: str | Path, broken: dict[str, str] | None = None) -> l
 
 
 @dataclass
-class Survey:
+class FolderSurvey:
     """What a folder, or several, hold.
 
     Attributes:
@@ -163,13 +163,13 @@ class Survey:
         )
 
 
-def survey(folders: Iterable[str | Path]) -> Survey:
+def survey(folders: Iterable[str | Path]) -> FolderSurvey:
     """Find and open all episodes below some folders; their steps and frames are not read.
 
     Raises:
         RecordingError: There is no such folder, or one of our own recordings cannot be opened.
     """
-    found = Survey()
+    found = FolderSurvey()
     for folder in folders:
         for path in find_episodes(folder, found.broken):
             try:

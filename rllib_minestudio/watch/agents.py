@@ -47,7 +47,7 @@ MOST_WARNINGS = 20
 
 
 @dataclass(frozen=True)
-class World:
+class TaskWorld:
     """An environment, by its options.
 
     Attributes:
@@ -60,7 +60,7 @@ class World:
     options: Mapping[str, Any]
     name: str
 
-    def suited_to(self, own: World) -> World:
+    def suited_to(self, own: TaskWorld) -> TaskWorld:
         """Return this world as an agent that was made for another one can play in it.
 
         Raises:
@@ -86,14 +86,14 @@ class World:
         return build_env(self.env, {**self.options, **options}, seed=0)
 
 
-class Player(Protocol):
+class WatchedPlayer(Protocol):
     """Somebody who plays.
 
     Attributes:
         world: The world that it was made for.
     """
 
-    world: World
+    world: TaskWorld
 
     def begin(self, env: gym.Env, seed: int) -> tuple[str, ActionChooser]:
         """Return who plays an episode, and its name."""
@@ -113,7 +113,7 @@ class TaskPlayer:
         MineStudioError: There is no such agent.
     """
 
-    def __init__(self, world: World, request: PlayRequest) -> None:
+    def __init__(self, world: TaskWorld, request: PlayRequest) -> None:
         self._request = request
         self._found = find_player(request)
         if isinstance(self._found, TaskPolicy):
@@ -156,7 +156,7 @@ class CheckpointPlayer:
         self._path = self._newest().folder if follows else folder
         self._policy = self._loaded()
         config = self._policy.config
-        self.world = World(config.env, config.env_config or {}, folder.name)
+        self.world = TaskWorld(config.env, config.env_config or {}, folder.name)
         self._made: tuple[gym.Env, Any, ReferencePolicy | None] | None = None
         self._course = TrialCourse(folder) if follows else None
 

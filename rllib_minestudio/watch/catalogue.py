@@ -45,13 +45,19 @@ from rllib_minestudio.foundation.values import plain
 from rllib_minestudio.recordings import Recording
 from rllib_minestudio.recordings.layout import EPISODE_FILE
 from rllib_minestudio.recordings.video import Frame
-from rllib_minestudio.watch.agents import CheckpointPlayer, Player, TaskPlayer, World, saved
+from rllib_minestudio.watch.agents import (
+    CheckpointPlayer,
+    TaskPlayer,
+    TaskWorld,
+    WatchedPlayer,
+    saved,
+)
 from rllib_minestudio.watch.request import WatchRequest
 from rllib_minestudio.watch.views import (
     MOST_MOMENTS,
     PROGRESS,
     TASK_TEXT,
-    Hand,
+    HumanInput,
     LiveView,
     PlayView,
     View,
@@ -238,8 +244,8 @@ class Entry:
     detail: str
     group: str
     place: str
-    player: Callable[[], Player] | None = None
-    world: Callable[[], World] | None = None
+    player: Callable[[], WatchedPlayer] | None = None
+    world: Callable[[], TaskWorld] | None = None
 
     @property
     def key(self) -> str:
@@ -287,7 +293,7 @@ class Catalogue:
             for key, entry in listed.items()
         ]
 
-    def open(self, keys: Sequence[str], hand: Hand) -> list[View]:
+    def open(self, keys: Sequence[str], hand: HumanInput) -> list[View]:
         """Open entries, to be viewed side by side in the world of the first that has one.
 
         Raises:
@@ -301,7 +307,7 @@ class Catalogue:
         if sum(entry.kind == "play" for entry in found) > 1:
             raise WatchError("One person plays one game at a time: compare it with an agent.")
         views: list[View] = []
-        shared: World | None = None
+        shared: TaskWorld | None = None
         try:
             for entry in found:
                 view, world = self._view(entry, shared, hand)
@@ -313,7 +319,7 @@ class Catalogue:
             raise
         return views
 
-    def play_on(self, recording: Recording, step: int, hand: Hand) -> View:
+    def play_on(self, recording: Recording, step: int, hand: HumanInput) -> View:
         """Open the game that is saved after a step of a recording, for a person to play on.
 
         It goes on without the callbacks of its task: a saved game does not hold what they
@@ -328,7 +334,9 @@ class Catalogue:
         facts = {"began_in": {"recording": str(recording.path), "step": step}}
         return PlayView(title, env, Path(self._request.out), facts, hand, snapshot)
 
-    def _view(self, entry: Entry, shared: World | None, hand: Hand) -> tuple[View, World | None]:
+    def _view(
+        self, entry: Entry, shared: TaskWorld | None, hand: HumanInput
+    ) -> tuple[View, TaskWorld | None]:
         if entry.kind == "episode":
             return EpisodeView(entry.title, Recording(entry.place)), None
         if entry.world is not None:
@@ -378,7 +386,7 @@ class Catalogue:
         ]
         return [play, *live]
 
-    def _agent(self, source: str, agent: str) -> Callable[[], Player]:
+    def _agent(self, source: str, agent: str) -> Callable[[], WatchedPlayer]:
         request = PlayRequest(
             task=Path(source),
             agent=agent,
@@ -388,10 +396,10 @@ class Catalogue:
         )
         return lambda: TaskPlayer(self._world_of_task(source), request)
 
-    def _world_of_task(self, source: str) -> World:
+    def _world_of_task(self, source: str) -> TaskWorld:
         task = load_experiments(Path(source), of_environment(self._request.overrides))[0]
         env, options, _ = task_of(task)
-        return World(env, options, task.name)
+        return TaskWorld(env, options, task.name)
 
     def _of_checkpoint(self, folder: Path) -> list[Entry]:
         player = partial(CheckpointPlayer, folder, self._request, follows=False)
@@ -401,7 +409,7 @@ class Catalogue:
             self._play(f"Play the task of {name}", place, player),
         ]
 
-    def _play(self, title: str, place: str, player: Callable[[], Player]) -> Entry:
+    def _play(self, title: str, place: str, player: Callable[[], WatchedPlayer]) -> Entry:
         return Entry("play", title, "", place, place, world=lambda: player().world)
 
     def _checkpoints(self, folder: Path) -> Iterator[Entry]:

@@ -22,7 +22,7 @@ from rllib_minestudio.watch.protocol import (
     picture_message,
     text_message,
 )
-from rllib_minestudio.watch.views import Hand, PlayView, View
+from rllib_minestudio.watch.views import HumanInput, PlayView, View
 
 MOST_UNSEEN = 12
 """Pictures that the page may be behind before time stands still: nobody plays blindly, and nothing
@@ -52,10 +52,10 @@ class Views(Protocol):
     def entries(self) -> list[dict[str, Any]]:
         """Return what there is to view."""
 
-    def open(self, keys: Sequence[str], hand: Hand) -> list[View]:
+    def open(self, keys: Sequence[str], hand: HumanInput) -> list[View]:
         """Open entries, to be viewed side by side."""
 
-    def play_on(self, recording: Recording, step: int, hand: Hand) -> View:
+    def play_on(self, recording: Recording, step: int, hand: HumanInput) -> View:
         """Open the game that is saved after a step of a recording."""
 
 
@@ -104,7 +104,7 @@ class Session:
         self._orders: deque[MessageDocument] = deque()
         self._outbox: dict[str, str | bytes] = {}
         self._on_news: Callable[[], None] = lambda: None
-        self._hand = Hand()
+        self._hand = HumanInput()
         self._is_watched = self._is_closed = False
         self._sent = self._seen = 0
         self._under_way: deque[int] = deque()

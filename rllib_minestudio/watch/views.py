@@ -35,7 +35,7 @@ from rllib_minestudio.foundation.names import (
 from rllib_minestudio.foundation.observations import IMAGE
 from rllib_minestudio.foundation.values import plain
 from rllib_minestudio.recordings.video import LOSSLESS, Frame
-from rllib_minestudio.watch.agents import Player
+from rllib_minestudio.watch.agents import WatchedPlayer
 from rllib_minestudio.watch.protocol import HandDocument
 
 PROGRESS = "progress"
@@ -88,7 +88,7 @@ class View(ABC):
         """End what the view consists of."""
 
 
-class Hand:
+class HumanInput:
     """What the person's hands do, from one tick to the next.
 
     A key that went down counts in at least one tick, however short it was, and turns add up. One
@@ -295,7 +295,7 @@ class PlayView(EnvView):
         env: gym.Env,
         folder: Path,
         facts: Mapping[str, Any],
-        hand: Hand,
+        hand: HumanInput,
         snapshot: bytes | None = None,
     ) -> None:
         has_snapshots = isinstance(env.unwrapped, MineStudioEnv) and env.unwrapped.has_snapshots
@@ -363,7 +363,7 @@ class LiveView(EnvView):
 
     kind = "live"
 
-    def __init__(self, title: str, env: gym.Env, player: Player) -> None:
+    def __init__(self, title: str, env: gym.Env, player: WatchedPlayer) -> None:
         super().__init__(title, env)
         self._source = player
         self._player: ActionChooser | None = None

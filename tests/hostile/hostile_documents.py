@@ -93,7 +93,7 @@ from rllib_minestudio.recordings.layout import INFOS_FILE, to_json
 from rllib_minestudio.recordings.reader import EpisodeDocument
 from rllib_minestudio.watch.catalogue import EpisodeView
 from rllib_minestudio.watch.protocol import MessageDocument, parse_message
-from rllib_minestudio.watch.views import Hand
+from rllib_minestudio.watch.views import HumanInput
 from tests.benchmark import fabricated
 from tests.recordings import contractor_files
 
@@ -513,7 +513,7 @@ def read_returns(file: Path) -> None:
 
 
 def read_message(file: Path) -> None:
-    message, hand = parse_message(read_text(file)), Hand()
+    message, hand = parse_message(read_text(file)), HumanInput()
     if message.hand is not None:
         hand.take(message.hand)
         printed(str(hand.action()))

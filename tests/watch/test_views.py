@@ -14,7 +14,7 @@ from rllib_minestudio.recordings import Recording, find_recordings
 from rllib_minestudio.watch.catalogue import Catalogue, EpisodeView
 from rllib_minestudio.watch.protocol import HandDocument
 from rllib_minestudio.watch.request import WatchRequest
-from rllib_minestudio.watch.views import Hand, inventory_of, likeliest, number
+from rllib_minestudio.watch.views import HumanInput, inventory_of, likeliest, number
 from tests.watch.conftest import STEPS, entry, task_options
 
 
@@ -23,7 +23,7 @@ def pressed(action):
 
 
 def test_a_key_counts_in_every_tick_that_it_is_down_and_in_one_at_least():
-    hand = Hand()
+    hand = HumanInput()
     hand.take(HandDocument(keys=["forward"], tapped=["forward"]))
     hand.take(HandDocument(keys=["forward", "use"], tapped=["use"]))
     hand.take(HandDocument(keys=["forward"]))
@@ -33,7 +33,7 @@ def test_a_key_counts_in_every_tick_that_it_is_down_and_in_one_at_least():
 
 
 def test_turns_add_up_and_count_once():
-    hand = Hand()
+    hand = HumanInput()
     hand.take(HandDocument(keys=[], turn=[1.0, 2.0]))
     hand.take(HandDocument(keys=[], turn=[0.5, -5.0]))
     assert hand.action()["camera"].tolist() == [1.5, -3.0]
@@ -41,7 +41,7 @@ def test_turns_add_up_and_count_once():
 
 
 def test_the_wheel_goes_from_slot_to_slot():
-    hand = Hand()
+    hand = HumanInput()
     hand.take(HandDocument(keys=[], scroll=-2))
     assert [pressed(hand.action()) for _ in range(3)] == [{"hotbar.9"}, {"hotbar.8"}, set()]
     hand.take(HandDocument(keys=[], tapped=["hotbar.4"]))
@@ -68,7 +68,7 @@ def play(view, hand):
 
 
 def test_what_is_kept_holds_keys_degrees_and_tokens_tick_for_tick(catalogue, tmp_path):
-    hand = Hand()
+    hand = HumanInput()
     (view,) = catalogue.open([entry(catalogue, "play")], hand)
     view.begin(7)
     facts, _ = view.shown()
@@ -98,7 +98,7 @@ def test_what_is_kept_holds_keys_degrees_and_tokens_tick_for_tick(catalogue, tmp
 
 def test_the_same_seed_and_hands_are_the_same_game(catalogue, tmp_path):
     for name in ("one", "other"):
-        hand = Hand()
+        hand = HumanInput()
         (view,) = catalogue.open([entry(catalogue, "play")], hand)
         view.begin(3)
         play(view, hand)
@@ -111,7 +111,7 @@ def test_the_same_seed_and_hands_are_the_same_game(catalogue, tmp_path):
 
 
 def test_nothing_is_kept_unless_the_person_says_so(catalogue, tmp_path):
-    hand = Hand()
+    hand = HumanInput()
     (view,) = catalogue.open([entry(catalogue, "play")], hand)
     view.begin(1)
     with pytest.raises(RecordingError, match="nothing to keep"):
@@ -128,9 +128,9 @@ def test_nothing_is_kept_unless_the_person_says_so(catalogue, tmp_path):
 def test_one_person_plays_one_game(catalogue):
     key = entry(catalogue, "play")
     with pytest.raises(WatchError, match="one game at a time"):
-        catalogue.open([key, key], Hand())
+        catalogue.open([key, key], HumanInput())
     with pytest.raises(WatchError, match="no such entry"):
-        catalogue.open(["../../etc/passwd"], Hand())
+        catalogue.open(["../../etc/passwd"], HumanInput())
 
 
 def test_a_checkpoint_of_another_format_is_listed_and_says_which_when_it_is_opened(tmp_path):
@@ -141,18 +141,18 @@ def test_a_checkpoint_of_another_format_is_listed_and_says_which_when_it_is_open
     (listed,) = (one for one in found.entries() if one["title"] == folder.name)
     assert listed["detail"] == "of another format"
     with pytest.raises(CheckpointFormatError, match="of format 0"):
-        found.open([listed["key"]], Hand())
+        found.open([listed["key"]], HumanInput())
 
 
 def test_two_who_are_compared_meet_in_the_same_world(catalogue):
     keys = [entry(catalogue, "live", title) for title in ("perfect-hunter", "hunter_nano")]
-    views = catalogue.open([entry(catalogue, "play"), keys[0]], Hand())
+    views = catalogue.open([entry(catalogue, "play"), keys[0]], HumanInput())
     for view in views:
         view.begin(5)
     assert np.array_equal(*(view.shown()[1]["view"] for view in views))
     for view in views:
         view.close()
-    views = catalogue.open(keys, Hand())
+    views = catalogue.open(keys, HumanInput())
     for view in views:
         view.begin(5)
     (_, own), (facts, other) = (view.shown() for view in views)
@@ -232,7 +232,7 @@ def test_a_recorded_game_is_played_on_from_where_it_was_saved(catalogue, tmp_pat
         view.seek(step)
         saved.append(view.shown()[0]["saved"])
     assert saved == [0, 0, 10, 10, 20, 20]
-    played = catalogue.play_on(recording, 20, Hand())
+    played = catalogue.play_on(recording, 20, HumanInput())
     for _ in range(2):  # whoever begins again begins in the same game
         played.begin(4)
         facts, pictures = played.shown()
@@ -246,7 +246,7 @@ def test_a_recorded_game_is_played_on_from_where_it_was_saved(catalogue, tmp_pat
     assert kept.meta["began_in"] == {"recording": str(recording.path), "step": 20}
     assert kept.snapshot_steps == [0]
     with pytest.raises(RecordingError, match="no game saved after step 21, but after 0, 10, 20"):
-        catalogue.play_on(recording, 21, Hand())
+        catalogue.play_on(recording, 21, HumanInput())
 
 
 def test_the_inventory_of_another_environment_may_be_anything():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rllib_minestudio.env.voxel.game.loot import TABLES, Entry
+from rllib_minestudio.env.voxel.game.loot import TABLES, LootEntry
 from rllib_minestudio.env.voxel.game.use_and_drop import USES
 from rllib_minestudio.env.voxel.items.items import ITEMS
 from rllib_minestudio.env.voxel.world.blocks import (
@@ -94,7 +94,7 @@ def _drops(block: Block) -> str:
     )
 
 
-def _entry(entry: Entry) -> str:
+def _entry(entry: LootEntry) -> str:
     low, high = (max(count, entry.at_least) for count in entry.quantity)
     high += entry.trials
     count = f"{low} " if low == high else f"{low} to {high} "

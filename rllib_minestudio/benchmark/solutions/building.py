@@ -45,7 +45,7 @@ _MOST = 10_000
 
 
 @dataclass(frozen=True)
-class Family(ABC):
+class SolutionFamily(ABC):
     """A way to solve tasks of one kind; its fields are the parameters in task files.
 
     A parameter whose default is None is required.
@@ -256,7 +256,7 @@ def _rests(player: OmniscientBody) -> bool:
 
 
 @dataclass(frozen=True)
-class Pillar(Family):
+class Pillar(SolutionFamily):
     """Raises a pillar below the player's feet."""
 
     item: str = option(None, "What it is made of.", check=check_item)
@@ -395,7 +395,7 @@ def _is_level(player: OmniscientBody, cell: Cell) -> bool:
 
 
 @dataclass(frozen=True)
-class Gate(Family):
+class Gate(SolutionFamily):
     """Builds two posts and a beam on level ground nearby."""
 
     item: str = option(None, "What it is made of; eight blocks.", check=check_item)
@@ -424,7 +424,7 @@ _OBSIDIAN, _INSIDE_HEIGHT = "obsidian", 3
 
 
 @dataclass(frozen=True)
-class Portal(Family):
+class Portal(SolutionFamily):
     """Builds a frame of obsidian on level ground nearby, and lights it with flint and steel."""
 
     def play(self, player: OmniscientBody) -> Skill:

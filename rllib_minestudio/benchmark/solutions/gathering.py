@@ -11,8 +11,8 @@ from rllib_minestudio.benchmark.solutions.building import (
     ANY_ITEMS,
     SOME_BLOCKS,
     SOME_PREY,
-    Family,
     OmniscientBody,
+    SolutionFamily,
     check_amounts,
     check_box,
     check_item,
@@ -154,7 +154,7 @@ def _walk_round(player: OmniscientBody, goal: tuple[float, float], share: float)
 
 
 @dataclass(frozen=True)
-class Walk(Family):
+class Walk(SolutionFamily):
     """Runs away from the starting point; tries other directions if the way is blocked."""
 
     distance: int = option(None, "Blocks on the map.", least=1)
@@ -172,7 +172,7 @@ class Walk(Family):
 
 
 @dataclass(frozen=True)
-class Back(Family):
+class Back(SolutionFamily):
     """Runs back to the starting point."""
 
     def play(self, player: OmniscientBody) -> Skill:
@@ -182,7 +182,7 @@ class Back(Family):
 
 
 @dataclass(frozen=True)
-class FindBiome(Family):
+class FindBiome(SolutionFamily):
     """Runs to the nearest land of a biome."""
 
     biome: str = option(None, "Which biome.", choices=BIOMES)
@@ -196,7 +196,7 @@ class FindBiome(Family):
 
 
 @dataclass(frozen=True)
-class Tunnel(Family):
+class Tunnel(SolutionFamily):
     """Digs a staircase down into the rock."""
 
     down: int = option(None, "Blocks to go down.", least=1)
@@ -230,7 +230,7 @@ def mine_from_here(player: OmniscientBody, cell: Cell) -> Skill:
 
 
 @dataclass(frozen=True)
-class Mine(Family):
+class Mine(SolutionFamily):
     """Breaks the nearest blocks of some kinds, and optionally collects their drops."""
 
     blocks: tuple[str, ...] = option(None, "Names of blocks.", check=SOME_BLOCKS)
@@ -266,7 +266,7 @@ class Mine(Family):
 
 
 @dataclass(frozen=True)
-class Clear(Family):
+class Clear(SolutionFamily):
     """Breaks all blocks of a box, the nearest first."""
 
     box: tuple[int, ...] = option(
@@ -290,7 +290,7 @@ class Clear(Family):
 
 
 @dataclass(frozen=True)
-class DigAndFill(Family):
+class DigAndFill(SolutionFamily):
     """Digs straight down, and refills part of the hole from inside."""
 
     depth: int = option(3, "Blocks to dig down.", least=1)
@@ -328,7 +328,7 @@ _BESIDE = 2.5
 
 
 @dataclass(frozen=True)
-class Hunt(Family):
+class Hunt(SolutionFamily):
     """Kills animals as `ScriptedHunter` does, and collects their drops."""
 
     prey: tuple[str, ...] = option(None, "Names of animals.", check=SOME_PREY)
@@ -389,7 +389,7 @@ CHEST = "chest"
 
 
 @dataclass(frozen=True)
-class CraftItems(Family):
+class CraftItems(SolutionFamily):
     """Crafts items by the engine's recipes, in the inventory's grid if they fit.
 
     Otherwise it uses a crafting table nearby, or places one that the player has.
@@ -427,7 +427,7 @@ class CraftItems(Family):
 
 
 @dataclass(frozen=True)
-class SmeltItems(Family):
+class SmeltItems(SolutionFamily):
     """Smelts items in a furnace nearby, or in one that the player has."""
 
     source: str = option(None, "What is smelted.", check=check_item)
@@ -449,7 +449,7 @@ class SmeltItems(Family):
 
 
 @dataclass(frozen=True)
-class Chest(Family):
+class Chest(SolutionFamily):
     """Opens a chest nearby, or one that the player has, and puts items into it."""
 
     put: tuple[str, ...] = option((), "Items, all stacks of which go into it.", check=ANY_ITEMS)

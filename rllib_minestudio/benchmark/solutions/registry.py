@@ -10,11 +10,11 @@ import gymnasium as gym
 import numpy as np
 
 from rllib_minestudio.benchmark.solutions.building import (
-    Family,
     Gate,
     OmniscientBody,
     Pillar,
     Portal,
+    SolutionFamily,
 )
 from rllib_minestudio.benchmark.solutions.gathering import (
     Back,
@@ -71,7 +71,7 @@ def _check_steps(name: str, value: Any) -> list[str]:
 
 
 @dataclass(frozen=True)
-class InTurn(Family):
+class InTurn(SolutionFamily):
     """Several solutions, one after the other."""
 
     steps: Sequence[Mapping[str, Any]] = option(None, "Solutions.", check=_check_steps)
@@ -90,7 +90,7 @@ class InTurn(Family):
         return True
 
 
-FAMILIES: dict[str, type[Family]] = {
+FAMILIES: dict[str, type[SolutionFamily]] = {
     "mine": Mine,
     "clear": Clear,
     "dig_and_fill": DigAndFill,
@@ -141,7 +141,7 @@ def solution_problems(given: Any, where: str = "solution") -> list[str]:
     return missing + group_problems(FAMILIES[name], parameters, f"{where}.{name}")
 
 
-def make_solution(given: Any) -> Family:
+def make_solution(given: Any) -> SolutionFamily:
     """Build the solution that a task file describes.
 
     Args:

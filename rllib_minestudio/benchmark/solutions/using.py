@@ -10,8 +10,8 @@ from itertools import product
 from rllib_minestudio.benchmark.solutions.building import (
     ANY_ITEMS,
     SOME_PREY,
-    Family,
     OmniscientBody,
+    SolutionFamily,
     check_block,
     check_item,
     put_at,
@@ -69,7 +69,7 @@ def _cell(point: Point) -> Cell:
 
 
 @dataclass(frozen=True)
-class PutDown(Family):
+class PutDown(SolutionFamily):
     """Puts a block down nearby."""
 
     item: str = option(None, "Which block.", check=check_item)
@@ -82,7 +82,7 @@ class PutDown(Family):
 
 
 @dataclass(frozen=True)
-class UseOnBlock(Family):
+class UseOnBlock(SolutionFamily):
     """Goes to the nearest block of a kind, and uses an item on it."""
 
     item: str = option(None, "What is used.", check=check_item)
@@ -114,7 +114,7 @@ class UseOnBlock(Family):
 
 
 @dataclass(frozen=True)
-class Sleep(Family):
+class Sleep(SolutionFamily):
     """Sleeps in a bed nearby, or in one that the player has."""
 
     def play(self, player: OmniscientBody) -> Skill:
@@ -143,7 +143,7 @@ class Sleep(Family):
 
 
 @dataclass(frozen=True)
-class SetFire(Family):
+class SetFire(SolutionFamily):
     """Sets the ground nearby on fire."""
 
     item: str = option(None, "With what.", check=check_item)
@@ -167,7 +167,7 @@ class SetFire(Family):
 
 
 @dataclass(frozen=True)
-class Consume(Family):
+class Consume(SolutionFamily):
     """Eats or drinks something."""
 
     item: str = option(None, "What.", check=check_item)
@@ -185,7 +185,7 @@ class Consume(Family):
 
 
 @dataclass(frozen=True)
-class RaiseGolem(Family):
+class RaiseGolem(SolutionFamily):
     """Stacks two blocks, the lower one sunk into the ground, and a pumpkin on top."""
 
     item: str = option(None, "What it is made of.", check=check_item)
@@ -231,7 +231,7 @@ class RaiseGolem(Family):
 
 
 @dataclass(frozen=True)
-class UseOnAnimal(Family):
+class UseOnAnimal(SolutionFamily):
     """Runs up to animals, uses an item on them, and collects what comes of it."""
 
     item: str = option(None, "What is used.", check=check_item)
@@ -314,7 +314,7 @@ _DRAW_TICKS = 25
 
 
 @dataclass(frozen=True)
-class Shoot(Family):
+class Shoot(SolutionFamily):
     """Draws a bow and lets go."""
 
     def play(self, player: OmniscientBody) -> Skill:
@@ -334,7 +334,7 @@ _TABLE, _LAPIS = "enchanting_table", "lapis_lazuli"
 
 
 @dataclass(frozen=True)
-class Enchant(Family):
+class Enchant(SolutionFamily):
     """Kills animals for the experience that an enchantment needs, and takes the cheapest offer."""
 
     item: str = option(None, "What is enchanted, and the weapon.", check=check_item)

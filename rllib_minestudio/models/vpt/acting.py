@@ -44,8 +44,8 @@ class InferenceSession:
     """Plays `network` in a fixed number of environments.
 
     Computes the same numbers as `network` (in float32 up to rounding), but faster: see
-    `inference.py` and `attention.py`. Changes to the network's weights take effect at the next step,
-    with one exception, which `WeightWatch` names.
+    `inference.py` and `attention.py`. Changes to the network's weights take effect at the next
+    step, with one exception, which `WeightWatch` names.
 
     Example:
         >>> session = InferenceSession(network, num_envs=8)

@@ -12,7 +12,7 @@ which the first that is met is the yield, or an object with conditions for the w
     "first_of": [...]    the first entry that is met
     "one_of": [...]      one entry at random, by weight
 
-To add a condition or function of Minecraft's, add a field to `Pool` or `Entry`, and its effect.
+To add a condition or function of Minecraft's, add a field to `Pool` or `LootEntry`, and its effect.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Circumstances(NamedTuple):
     looting: int = 0
 
 
-class Entry(NamedTuple):
+class LootEntry(NamedTuple):
     """One possible yield of a pool.
 
     Attributes:
@@ -97,7 +97,7 @@ class Pool(NamedTuple):
         chance_per_looting: What each level of looting adds to that.
     """
 
-    entries: tuple[Entry, ...]
+    entries: tuple[LootEntry, ...]
     by_weight: bool = False
     rolls: tuple[int, int] = (1, 1)
     killed_by_player: bool = False
@@ -130,11 +130,11 @@ def read_table(tables: Mapping[str, Any], name: str, file: str) -> Table:
     if name not in tables:
         raise EngineError(f"{file}: there is no table {name!r}.")
 
-    def entry(fields: dict[str, Any]) -> Entry:
-        values = known(fields, Entry._fields)
+    def entry(fields: dict[str, Any]) -> LootEntry:
+        values = known(fields, LootEntry._fields)
         if "table" in values:
             values["table"] = read_table(tables, values["table"], file)
-        return Entry(**values)
+        return LootEntry(**values)
 
     def pool(contents: Any) -> Pool:
         fields = {"first_of": contents} if isinstance(contents, list) else dict(contents)
@@ -200,7 +200,7 @@ def _between(state: GameState, ends: tuple[int, int]) -> int:
     return low if low == high else state.random_between(low, high)
 
 
-def _choose(state: GameState, pool: Pool, case: Circumstances) -> Entry | None:
+def _choose(state: GameState, pool: Pool, case: Circumstances) -> LootEntry | None:
     """Return the entry that a pool yields, or None."""
     unfit = "not shears" if case.tool is not None and case.tool.tool == SHEARS else "shears"
     met = (
@@ -221,13 +221,13 @@ def _choose(state: GameState, pool: Pool, case: Circumstances) -> Entry | None:
     return None
 
 
-def _name(entry: Entry, case: Circumstances) -> str:
+def _name(entry: LootEntry, case: Circumstances) -> str:
     if not (entry.smelted_on_fire and case.on_fire):
         return entry.item
     return ITEMS[SMELTING[ITEM_ID[entry.item]].result].name
 
 
-def _quantity(state: GameState, entry: Entry, case: Circumstances) -> int:
+def _quantity(state: GameState, entry: LootEntry, case: Circumstances) -> int:
     quantity = _between(state, entry.quantity)
     quantity += sum(state.random() < entry.success for _ in range(entry.trials))
     if entry.looting and case.looting:

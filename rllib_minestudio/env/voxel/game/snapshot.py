@@ -195,7 +195,7 @@ class EditsDocument(Document):
     blocks: Annotated[list[_Block], Field(max_length=CHUNK * CHUNK * HEIGHT, fail_fast=True)]
 
 
-class WorldDocument(Document):
+class SavedWorldDocument(Document):
     """The blocks."""
 
     seed: Seed
@@ -297,7 +297,7 @@ class GameDocument(Document):
 
     rules_revision: Count
     tables: Name
-    world: WorldDocument
+    world: SavedWorldDocument
     player: PlayerDocument
     mobs: Annotated[list[_MobRecord], Field(max_length=MOB_CAPACITY)]
     herds: HerdsDocument
@@ -607,7 +607,7 @@ def _fill(row: np.void, told: Document) -> None:
         row[name] = value
 
 
-def _restore_world(state: GameState, told: WorldDocument) -> None:
+def _restore_world(state: GameState, told: SavedWorldDocument) -> None:
     edits = {
         edited.chunk: (np.array(edited.places, np.intp), np.array(edited.blocks, np.uint16))
         for edited in told.edits

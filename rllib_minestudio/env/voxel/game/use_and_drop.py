@@ -198,7 +198,7 @@ class Stage(Enum):
     ITEM = "the item in hand"
 
 
-class Outcome(Enum):
+class UseResult(Enum):
     """What came of a use."""
 
     PASSED = "nothing; the next row may act"
@@ -220,7 +220,7 @@ class Use(NamedTuple):
 
     stage: Stage
     of: Collection[int] | Collection[tuple[int, int]]
-    act: Callable[[GameState, np.void], Outcome]
+    act: Callable[[GameState, np.void], UseResult]
     sentence: str
 
 
@@ -237,7 +237,7 @@ class Uses:
             (row.stage, thing): row for row in rows for thing in row.of
         }
 
-    def use(self, state: GameState, sneaks: bool) -> Outcome:
+    def use(self, state: GameState, sneaks: bool) -> UseResult:
         """Use what the player looks at, or has in hand.
 
         Args:
@@ -250,9 +250,9 @@ class Uses:
             if row is None:
                 continue
             outcome = row.act(state, target)
-            if outcome is not Outcome.PASSED:
+            if outcome is not UseResult.PASSED:
                 return outcome
-        return Outcome.PASSED
+        return UseResult.PASSED
 
 
 def _asked(
@@ -278,50 +278,50 @@ def _place(target: np.void) -> tuple[int, int, int]:
 # ------------------------------------------------------------------------------------ what rows do
 
 
-def _open_screen(state: GameState, target: np.void) -> Outcome:
+def _open_screen(state: GameState, target: np.void) -> UseResult:
     screen_handling.open_block(state, _place(target))
-    return Outcome.USED
+    return UseResult.USED
 
 
-def _open_or_close(state: GameState, target: np.void) -> Outcome:
+def _open_or_close(state: GameState, target: np.void) -> UseResult:
     open_or_close(state, _place(target))
-    return Outcome.USED
+    return UseResult.USED
 
 
-def _press(state: GameState, target: np.void) -> Outcome:
+def _press(state: GameState, target: np.void) -> UseResult:
     press(state, _place(target))
-    return Outcome.USED
+    return UseResult.USED
 
 
-def _tie(state: GameState, target: np.void) -> Outcome:
-    return Outcome.USED if husbandry.tie(state, _place(target)) else Outcome.PASSED
+def _tie(state: GameState, target: np.void) -> UseResult:
+    return UseResult.USED if husbandry.tie(state, _place(target)) else UseResult.PASSED
 
 
-def _strike(state: GameState, target: np.void) -> Outcome:
+def _strike(state: GameState, target: np.void) -> UseResult:
     """Set the place before the face that is clicked on fire."""
     x, y, z = target["face"].tolist()
     if not (x or y or z):
-        return Outcome.FAILED
+        return UseResult.FAILED
     place = beside(_place(target), direction_of((x, y, z)))
     if not fire.ignite(state, place):
-        return Outcome.FAILED
+        return UseResult.FAILED
     state.count_use()
     if state.player.held_item == fire.FIRE_CHARGE:
         state.use_up()
     else:
         state.wear_tool(1)
-    return Outcome.USED
+    return UseResult.USED
 
 
-def _lie_down(state: GameState, target: np.void) -> Outcome:
+def _lie_down(state: GameState, target: np.void) -> UseResult:
     spawning.lie_down(state, _place(target))
-    return Outcome.USED
+    return UseResult.USED
 
 
-def place_block(state: GameState, target: np.void) -> Outcome:
+def place_block(state: GameState, target: np.void) -> UseResult:
     """Place the block in hand by the rules of `placement`, if there is room for all its parts."""
     if not target["face"].any():  # the eyes are inside the block
-        return Outcome.FAILED
+        return UseResult.FAILED
     player = state.player
     item = player.held_item
     click = Click(
@@ -333,30 +333,30 @@ def place_block(state: GameState, target: np.void) -> Outcome:
     )
     placed = placed_blocks(item, click, state.world.block_at)
     if not placed or not all(_is_free(state, *put) for put in placed.items()):
-        return Outcome.FAILED
+        return UseResult.FAILED
     state.world.set_blocks(placed)
     state.count_use()
     state.use_up()
     for place in placed:
         husbandry.come_to_life(state, place)
-    return Outcome.USED
+    return UseResult.USED
 
 
-def _on_mob(act: Callable[[GameState, np.void], bool]) -> Callable[[GameState, np.void], Outcome]:
+def _on_mob(act: Callable[[GameState, np.void], bool]) -> Callable[[GameState, np.void], UseResult]:
     """Turn what is done with a mob's record into a row's act, which passes if it is not done."""
 
-    def on_mob(state: GameState, target: np.void) -> Outcome:
+    def on_mob(state: GameState, target: np.void) -> UseResult:
         done = act(state, state.mobs.records[target["mob"]])
-        return Outcome.USED if done else Outcome.PASSED
+        return UseResult.USED if done else UseResult.PASSED
 
     return on_mob
 
 
-def _carve(state: GameState, target: np.void) -> Outcome:
+def _carve(state: GameState, target: np.void) -> UseResult:
     """Carve a face into the side of a pumpkin that is clicked, or that the player stands before."""
     place = _place(target)
     if state.world.kind_at(*place) != _PUMPKIN or state.player.sneaking:
-        return Outcome.PASSED
+        return UseResult.PASSED
     x, y, z = target["face"].tolist()
     facing = direction_of((x, y, z)) if x or z else opposite(ahead_of(state.player.yaw))
     state.world.set_block(*place, turned_to(_CARVED_PUMPKIN, facing=facing))
@@ -366,19 +366,19 @@ def _carve(state: GameState, target: np.void) -> Outcome:
     state.count_use()
     state.wear_tool(1)
     husbandry.come_to_life(state, place)
-    return Outcome.USED
+    return UseResult.USED
 
 
-def _throw(state: GameState, target: np.void) -> Outcome:
+def _throw(state: GameState, target: np.void) -> UseResult:
     projectiles.throw(state)
     state.count_use()
     state.use_up()
-    return Outcome.USED
+    return UseResult.USED
 
 
-def _eat(state: GameState, target: np.void) -> Outcome:
+def _eat(state: GameState, target: np.void) -> UseResult:
     """Leave it to `locomotion.begin_meal`, which eats, or draws a bow, while the key is held."""
-    return Outcome.HELD
+    return UseResult.HELD
 
 
 USES = Uses(
@@ -508,10 +508,10 @@ def use_item(state: GameState, sneaks: bool) -> None:
     if player.records["is_mining"][0]:
         return
     outcome = USES.use(state, sneaks)
-    if outcome is Outcome.HELD:
+    if outcome is UseResult.HELD:
         return
     player.records["use_delay"] = USE_DELAY
-    if outcome is Outcome.USED:
+    if outcome is UseResult.USED:
         combat.swing(player.records[0])
 
 

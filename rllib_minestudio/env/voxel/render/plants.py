@@ -116,7 +116,7 @@ _NO_TEXEL, _TEXEL_MASK = _HOLE, np.uint32(TEXTURE_SIZE**2 - 1)
 Flags = NDArray[np.bool_]
 
 
-class Sprites(NamedTuple):
+class PlantSprites(NamedTuple):
     """The pictures of thin blocks.
 
     Attributes:
@@ -136,7 +136,7 @@ _SHIFT = np.array(
 )
 
 
-def build_sprites(textures: Textures) -> Sprites:
+def build_sprites(textures: Textures) -> PlantSprites:
     """Build the pictures of all thin blocks in all their states, with mip levels."""
     starts, tinted = np.zeros(1 << 16, np.int32), np.zeros(1 << 16, np.bool_)
     words: dict[tuple[bytes, ...], int] = {}
@@ -149,7 +149,7 @@ def build_sprites(textures: Textures) -> Sprites:
                 words[key] = len(built) * TEXTURE_WORDS
                 built.extend(sprite_texture(picture, keeps_cover=True) for picture in pictures)
             starts[block], tinted[block] = words[key], len(pictures) > 1
-    return Sprites(np.concatenate(built), starts, tinted)
+    return PlantSprites(np.concatenate(built), starts, tinted)
 
 
 def _pictures(textures: Textures, block: int) -> list[Rgba]:
@@ -166,7 +166,7 @@ def _pictures(textures: Textures, block: int) -> list[Rgba]:
 
 
 @lru_cache(maxsize=4)
-def _sprites(pack: str | None) -> Sprites:
+def _sprites(pack: str | None) -> PlantSprites:
     return build_sprites(textures_of(pack))
 
 
@@ -356,9 +356,9 @@ def draw_plants(
         column_x: Block column of the eye.
         column_z: Block column of the eye.
         farthest: Blocks from the eye beyond which nothing is drawn, at most `FARTHEST`.
-        textures: See `Sprites`.
-        starts: See `Sprites`.
-        tinted: See `Sprites`.
+        textures: See `PlantSprites`.
+        starts: See `PlantSprites`.
+        tinted: See `PlantSprites`.
         camera: float32 (CAMERA_SIZE,).
         across: See `hand.PixelRays`.
         upward: See `hand.PixelRays`.
@@ -465,7 +465,7 @@ def _draw_near(
     Args:
         plants: The list of them.
         count: How many are in it.
-        textures: See `Sprites`.
+        textures: See `PlantSprites`.
         camera: float32 (CAMERA_SIZE,).
         rays: Rays of the drawn pixels.
         lanes: uint32 (4, at least w), working memory.
@@ -527,7 +527,7 @@ def _draw_plane(
         size: Texels per side of its picture's mip level.
         texture: Where that level starts.
         tint: See `Tint`.
-        textures: See `Sprites`.
+        textures: See `PlantSprites`.
         rays: Rays of the drawn pixels.
         lanes: uint32 (4, at least w), working memory.
         image: uint8 (h * w * 3,), drawn into.

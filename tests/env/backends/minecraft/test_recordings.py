@@ -14,7 +14,7 @@ from rllib_minestudio.recordings import find_recordings
 from rllib_minestudio.watch.catalogue import Catalogue
 from rllib_minestudio.watch.protocol import HandDocument
 from rllib_minestudio.watch.request import WatchRequest
-from rllib_minestudio.watch.views import Hand
+from rllib_minestudio.watch.views import HumanInput
 
 
 def test_minestudios_inference_tools_read_our_episodes(tmp_path):
@@ -44,7 +44,7 @@ def test_a_person_plays_and_records_the_real_game(engine, tmp_path):
     task = {"real": {"env": "MineStudioEnv", "config": {"env_config": options}}}
     (tmp_path / "real.yaml").write_text(yaml.safe_dump(task))
     request = WatchRequest(source=str(tmp_path / "real.yaml"), out=str(tmp_path / "played"))
-    catalogue, hand = Catalogue(request), Hand()
+    catalogue, hand = Catalogue(request), HumanInput()
     (view,) = catalogue.open([catalogue.entries()[0]["key"]], hand)
     view.begin(1)
     hand.take(HandDocument(keys=["forward", "drop"], turn=[1.0, -7.0]))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.env.voxel.entities.records import MOB_KIND_ID
-from rllib_minestudio.env.voxel.game.use_and_drop import USES, Outcome, Stage, Use, Uses
+from rllib_minestudio.env.voxel.game.use_and_drop import USES, Stage, Use, UseResult, Uses
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
 from rllib_minestudio.env.voxel.player.player import USE_DELAY
 from rllib_minestudio.env.voxel.world.blocks import ACTS_WHEN_USED, BLOCK_ID
@@ -25,7 +25,7 @@ def asked(engine, sneaks=False, **outcomes):
     def row(stage, thing):
         def act(game, target):
             found.append(stage.name)
-            return outcomes.get(stage.name, Outcome.PASSED)
+            return outcomes.get(stage.name, UseResult.PASSED)
 
         return Use(stage, (thing,), act, "It is written down.")
 
@@ -49,17 +49,17 @@ def look_at(engine, *, sheep=False, stone=False, item="shears"):
 
 def test_the_order_is_minecrafts(stage):
     look_at(stage, stone=True)
-    assert asked(stage) == (["BLOCK", "ON_BLOCK", "ITEM"], Outcome.PASSED)
-    assert asked(stage, sneaks=True) == (["ON_BLOCK", "ITEM"], Outcome.PASSED)
+    assert asked(stage) == (["BLOCK", "ON_BLOCK", "ITEM"], UseResult.PASSED)
+    assert asked(stage, sneaks=True) == (["ON_BLOCK", "ITEM"], UseResult.PASSED)
     look_at(stage, stone=True, item=None)
-    assert asked(stage, sneaks=True) == (["BLOCK"], Outcome.PASSED)
+    assert asked(stage, sneaks=True) == (["BLOCK"], UseResult.PASSED)
     look_at(stage, sheep=True)
-    assert asked(stage) == (["MOB", "ITEM"], Outcome.PASSED)
+    assert asked(stage) == (["MOB", "ITEM"], UseResult.PASSED)
     look_at(stage)
-    assert asked(stage) == (["ITEM"], Outcome.PASSED)
+    assert asked(stage) == (["ITEM"], UseResult.PASSED)
 
 
-@pytest.mark.parametrize("outcome", [Outcome.USED, Outcome.FAILED, Outcome.HELD])
+@pytest.mark.parametrize("outcome", [UseResult.USED, UseResult.FAILED, UseResult.HELD])
 def test_a_row_that_does_not_pass_ends_the_search(stage, outcome):
     look_at(stage, stone=True)
     assert asked(stage, BLOCK=outcome) == (["BLOCK"], outcome)
