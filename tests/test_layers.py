@@ -6,6 +6,7 @@ a string names, for `import_module` or in a table such as `_HOME_OF`.
 
 import ast
 import re
+from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
@@ -252,3 +253,16 @@ def test_nothing_is_imported_from_the_root():
             if isinstance(node, ast.ImportFrom) and node.module == OURS:
                 names = {f"{OURS}.{alias.name}" for alias in node.names}
                 assert names <= modules, f"{file}: import from where it is defined"
+
+
+def test_the_name_of_a_class_means_one_thing():
+    """But for MineStudio's public names, which stand beside what does their work here."""
+    homes = defaultdict(list)
+    for file in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.parse(file.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes[node.name].append(module_of(file))
+    assert {name for name, modules in homes.items() if len(modules) > 1} == {
+        "EpisodeRecorder",
+        "MinecraftSim",
+    }
