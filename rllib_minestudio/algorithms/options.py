@@ -506,7 +506,7 @@ class CloningOptions(SharedOptions):
     windows_per_read: int = option(
         8,
         "This many consecutive windows of an episode are decoded together. Such stretches are "
-        "shuffled; 1 shuffles single windows, for which the frames before each are decoded anew. "
+        "shuffled; 1 shuffles single windows, for which the frames before each are decoded again. "
         "Has no effect with `carry_memory`.",
         least=1,
         most=MANY,

@@ -481,7 +481,7 @@ class MineStudioWindows:
                 raise ValueError(broken_rule(name, value, "must be an integer, at least 1"))
         if not is_dataset(Path(folder)):
             raise RecordingError(f"{str(folder)!r} is no dataset of MineStudio's.")
-        self._data = dataset_at(Path(folder).resolve(), anew=True)
+        self._data = dataset_at(Path(folder).resolve(), refresh=True)
         self._length, self._skip, self._size = win_len, skip_frame, size
         self._previous = previous_action
         self._items = [

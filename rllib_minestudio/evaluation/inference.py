@@ -73,7 +73,7 @@ class Policy:
             seed: Seed of the sampled actions; None draws one.
             adapter: Of the environment; None if its spaces are the module's.
             reference: A frozen policy to measure the divergence from, for as many environments as
-                are played in; its memory begins anew with each episode.
+                are played in; its memory is cleared before each episode.
         """
         self.module = module
         self._adapter = adapter or SpaceAdapter.unchanged(**_spaces_of(module))

@@ -10,7 +10,7 @@ How they are read follows OpenAI's Video-Pre-Training, where each rule has its s
 | keys of the keyboard and the mouse | `KEYBOARD_BUTTON_MAPPING` in run_inverse_dynamics_model.py |
 | escape closes a screen: it counts as the inventory's key while one is open | comment there |
 | mouse to degrees: `dx`, `dy` * 360 / 2400 | `CAMERA_SCALER` there |
-| an attack that is pressed in line 0 is stuck until the button is pressed anew | data_loader.py |
+| an attack that is pressed in line 0 is stuck until the button is pressed again | data_loader.py |
 | a change of the selected slot is a press of its key, as the wheel is not recorded | there |
 | the cursor is drawn where `isGuiOpen`, at `x`, `y` * height / 720 | there |
 | line t acts on frame t; lines without a frame, and frames without a line, are left out | there |

@@ -118,7 +118,7 @@ def find_episodes(folder: str | Path, broken: dict[str, str] | None = None) -> l
             datasets.append(place)
     found += sorted(theirs) + sorted(people)
     for place in sorted(datasets):
-        dataset = dataset_at(place.resolve(), anew=True)
+        dataset = dataset_at(place.resolve(), refresh=True)
         found += map(dataset.path_of, dataset.episodes)
         if broken is not None:
             broken |= dataset.broken

@@ -222,14 +222,14 @@ class MineStudioDataset:
 _known: dict[Path, MineStudioDataset] = {}
 
 
-def dataset_at(folder: Path, anew: bool = False) -> MineStudioDataset:
+def dataset_at(folder: Path, refresh: bool = False) -> MineStudioDataset:
     """Return the index of a dataset.
 
     Args:
         folder: Its folder.
-        anew: Read it again, as it may have changed, rather than what this process knows already.
+        refresh: Read it again, as it may have changed, rather than what this process knows already.
     """
-    if anew or folder not in _known:
+    if refresh or folder not in _known:
         _known[folder] = MineStudioDataset(folder)
     return _known[folder]
 

@@ -315,7 +315,7 @@ class _Converters(threading.local):
         self._known: dict[tuple[int, int, str], VideoReformatter] = {}
 
     def get(self, width: int, height: int, form: str) -> VideoReformatter:
-        """Return the one for pictures of a size; another size would have it set up anew."""
+        """Return the one for pictures of a size; another size would have it set up again."""
         kind = width, height, form
         if kind not in self._known:
             if len(self._known) == self.MOST:

@@ -125,7 +125,7 @@ class TaskPlayer:
         self._loaded: tuple[gym.Env, TaskPolicy] | None = None
 
     def begin(self, env: gym.Env, seed: int) -> tuple[str, ActionChooser]:
-        """Return the agent, seeded anew."""
+        """Return the agent, with a new seed."""
         found = self._found
         if isinstance(found, TaskPolicy):
             if self._loaded is None or self._loaded[0] is not env:

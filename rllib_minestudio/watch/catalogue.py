@@ -70,7 +70,7 @@ from rllib_minestudio.watch.views import (
 # --------------- a recorded episode as a view: any of its steps, with what was done and known there
 
 FORWARD = 100
-"""Frames up to which decoding on is faster than beginning anew at a key frame."""
+"""Frames up to which decoding on is faster than starting at a key frame."""
 
 MOST_INFOS = 20_000
 """Steps of an episode up to which its infos are kept in memory."""

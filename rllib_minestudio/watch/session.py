@@ -35,7 +35,7 @@ MOST_ORDERS = 256
 """Orders that may wait; a page that sends more is not ours."""
 
 LONGEST_LAG = 5
-"""Steps that may be late before the clock begins anew, instead of hurrying to make up for them."""
+"""Steps that may be late before the clock restarts, instead of hurrying to make up for them."""
 
 STEPS_AFTER_END = 30
 """Steps of time for which the end of an agent's episode is shown before the next one begins."""
@@ -71,7 +71,7 @@ class Clock:
         self.begin(time.monotonic())
 
     def begin(self, now: float) -> None:
-        """Begin anew: the next step is due in one period."""
+        """Restart: the next step is due in one period."""
         self._begun, self._steps = now, 0
 
     @property
@@ -205,7 +205,7 @@ class Session:
             self._leave()
 
     def _wait(self) -> Any:
-        """Wait for an order, for the next step, or until what is shown has to be shown anew."""
+        """Wait for an order, for the next step, or until what is shown has to be shown again."""
         with self._changed:
             while True:
                 if self._is_closed:

@@ -175,7 +175,7 @@ class GameState:
         self.spawn_point: Place | None = None
 
     def tick_name(self) -> None:
-        """Begin or go on showing the name of the item in hand: anew when it is another one."""
+        """Begin or go on showing the name of the item in hand: again when it is another one."""
         item = self.player.held_item
         if item == self.named_item:
             self.name_ticks = max(self.name_ticks - 1, 0)
