@@ -5,12 +5,17 @@ a string names, for `import_module` or in a table such as `_HOME_OF`.
 """
 
 import ast
+import configparser
 import re
+import sys
 from collections import defaultdict
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 PACKAGE = Path(__file__).parents[1] / "rllib_minestudio"
 OURS = "rllib_minestudio"
@@ -266,3 +271,59 @@ def test_the_name_of_a_class_means_one_thing():
         "EpisodeRecorder",
         "MinecraftSim",
     }
+
+
+OPTIONAL = {
+    "env/backends/minecraft/backend.py": {"minestudio", "lxml"},  # requirements-minecraft.txt
+    "watch/server.py": {"starlette", "uvicorn"},  # the extra `watch`
+}
+"""Files that are imported late, where their packages are known to be there."""
+
+
+def imported_with(file):
+    """The packages of others that importing a file imports."""
+
+    def at_once(node):
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+                continue
+            if isinstance(child, ast.Import):
+                yield from (alias.name for alias in child.names)
+            elif isinstance(child, ast.ImportFrom):
+                yield child.module
+            elif not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield from at_once(child)
+
+    packages = {name.split(".")[0] for name in at_once(ast.parse(file.read_text()))}
+    return packages - {*sys.stdlib_module_names, OURS}
+
+
+def installed_with(requirements):
+    """The distributions that pip installs for these requirements, those alone."""
+    found, waiting = set(), [Requirement(line) for line in requirements]
+    while waiting:
+        requirement = waiting.pop()
+        key = (canonicalize_name(requirement.name), *sorted(requirement.extras))
+        if key not in found:
+            found.add(key)
+            needs = map(Requirement, metadata.requires(requirement.name) or ())
+            extras = ["", *requirement.extras]
+            waiting += [
+                need
+                for need in needs
+                if need.marker is None or any(need.marker.evaluate({"extra": e}) for e in extras)
+            ]
+    return {name for name, *_ in found}
+
+
+def test_what_is_imported_at_once_is_installed_with_the_package():
+    """The tests' environment has more; a user's fails at `rllib train` if one is missing."""
+    config = configparser.ConfigParser()
+    config.read(PACKAGE.parent / "setup.cfg")
+    installed = installed_with(config["options"]["install_requires"].split("\n")[1:])
+    homes = metadata.packages_distributions()
+    for file in PACKAGE.rglob("*.py"):
+        layer = file.relative_to(PACKAGE).as_posix()
+        for package in imported_with(file) - OPTIONAL.get(layer, set()):
+            distributions = {canonicalize_name(name) for name in homes.get(package, ())}
+            assert distributions & installed, f"{file} imports {package}"
