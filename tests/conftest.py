@@ -60,7 +60,37 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         for file in sorted(_crash_of("*").parent.glob(_crash_of("*").name)):
             if text := file.read_text():
                 terminalreporter.section(f"crash of a worker ({file.name})")
-                terminalreporter.write_line(text)
+                terminalreporter.write_line(_shortened(text))
+                terminalreporter.write_line(_last_words_of_ray(file.with_suffix(".ray")))
+
+
+def _shortened(crash: str) -> str:
+    """A crash with the thread that had it first, and stacks that several threads have said once."""
+    threads: dict[str, list[str]] = {}
+    for block in crash.split("\n\n"):
+        head, _, stack = block.partition("\n")
+        threads.setdefault(stack, []).append(head)
+    blocks = [
+        f"{len(heads)} times: {heads[-1]}\n{stack}" if len(heads) > 1 else f"{heads[0]}\n{stack}"
+        for stack, heads in threads.items()
+    ]
+    return "\n\n".join(sorted(blocks, key=lambda block: "Current thread" not in block))
+
+
+def _last_words_of_ray(place: Path) -> str:
+    """What Ray's part of the worker wrote last, such as the check that failed."""
+    if not place.is_file():
+        return ""
+    lines = [
+        line
+        for file in sorted(Path(place.read_text()).parent.glob(Path(place.read_text()).name))
+        for line in file.read_text(errors="replace").splitlines()[-LAST_LINES:]
+    ]
+    return "\n".join(["Ray's log of the worker ends:", *lines])
+
+
+LAST_LINES = 40
+"""Lines of Ray's log that are shown after a crash: a failed check has a stack of some twenty."""
 
 
 @pytest.hookimpl(trylast=True)  # after the fixtures of a module have ended
@@ -203,5 +233,10 @@ def local_ray() -> Iterator[None]:
             object_store_memory=200 * 1024**2,
             _node_ip_address="127.0.0.1",
         )
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker is not None:
+        logs = Path(ray._private.worker._global_node.get_logs_dir_path())
+        log = logs / f"python-core-driver-*_{os.getpid()}.log"
+        _crash_of(worker).with_suffix(".ray").write_text(str(log))
     yield
     ray.shutdown()

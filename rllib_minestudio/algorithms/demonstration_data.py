@@ -126,12 +126,10 @@ class DemonstrationData(OfflineData):
             return
         items = ray.data.from_items(self._validation, override_num_blocks=len(self._validation))
         held_out = _read(items, self._options, self._readers)
-        if self._carries:
-            rows = held_out.iter_batches(batch_size=1, prefetch_batches=0)
-            yield from _in_lanes(rows, num_samples)
-        else:
-            for batch in held_out.iter_batches(batch_size=num_samples, prefetch_batches=0):
-                yield _without_place(batch)
+        # Reading ahead also because Ray 2.60 otherwise leaves a thread behind after each pass.
+        size = 1 if self._carries else num_samples
+        rows = held_out.iter_batches(batch_size=size, prefetch_batches=_READ_AHEAD)
+        yield from _in_lanes(rows, num_samples) if self._carries else map(_without_place, rows)
 
     def _batches_of(self, size: int) -> Generator[Batch]:
         if self._carries:

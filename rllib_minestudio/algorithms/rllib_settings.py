@@ -296,8 +296,8 @@ OTHER_NAMES = {
     "observation_filter": "VPT scales images itself",
     "no_done_at_end": "a time limit truncates, and is bootstrapped",
     "soft_horizon": "a time limit truncates, and is bootstrapped",
-    "checkpoint_freq": "use checkpoint_config.save_interval, beside config",
-    "checkpoint_at_end": "use checkpoint_config.checkpoint_at_end, beside config",
+    "checkpoint_freq": "use checkpoint_config.save_interval, next to config",
+    "checkpoint_at_end": "use checkpoint_config.checkpoint_at_end, next to config",
     "env_task_fn": "Ray removed it",
     "monitor": "Ray removed it",
 }

@@ -64,7 +64,7 @@ def watch(request: WatchRequest) -> int:
 
     from rllib_minestudio.watch.catalogue import Catalogue
 
-    # One agent at a time, beside a training run that needs the cores.
+    # One agent at a time: a training run may need the cores.
     torch.set_num_threads(1)
     compile_kernels()
     server = WatchServer(Catalogue(request), request.port, request.rate)

@@ -423,7 +423,7 @@ class RecorderOptions(RecordingForm):
         return replace(self, source=POV if renders else OBSERVATION)
 
     def with_observations(self) -> RecorderOptions:
-        """Return these options with what the agent saw beside rendered frames: it is at hand."""
+        """Return these options with what the agent saw next to rendered frames: it is at hand."""
         is_apart = self.source == POV and self.is_own
         return replace(self, beside=True) if is_apart else self
 

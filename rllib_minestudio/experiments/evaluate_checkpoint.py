@@ -350,8 +350,8 @@ def _config_of_env(agent: str, request: EvaluationRequest) -> MineStudioPPOConfi
 def _changes(source: str, request: EvaluationRequest) -> Sequence[str]:
     """Return the changes that are meant for one of the sources of a request.
 
-    Changes of a policy are meant for experiment files, if there are any: for a checkpoint beside
-    it, `model.weights` would make no sense.
+    Changes of a policy are meant for experiment files, if there are any: for a checkpoint that
+    is compared with them, `model.weights` would make no sense.
     """
     named = (request.checkpoint, request.compare, request.env)
     if is_experiment_file(source) or not any(map(is_experiment_file, named)):

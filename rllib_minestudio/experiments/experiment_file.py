@@ -455,7 +455,7 @@ def name_here(key: str) -> str | None:
         return None
     (target,) = targets
     section, _, name = target.partition(".")
-    return name if section == "config" else f"{target}, beside config"
+    return name if section == "config" else f"{target}, next to config"
 
 
 # --------------------------------------------------- the checkpoints that an experiment starts from

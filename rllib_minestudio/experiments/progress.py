@@ -475,7 +475,7 @@ class LearningSigns(tune.Callback):
         if agent is None:
             return None
         chance, random = margin(agent, self._random_returns), statistics.fmean(self._random_returns)
-        beside = (
+        found = (
             f"a return of {agent.mean:.2f} in the last {agent.episodes} episodes, the random "
             f"policy {random:.2f} in {len(self._random_returns)}; by chance they may differ by "
             f"{chance:.2f} ({CONFIDENCE:.0%}). So far: "
@@ -484,14 +484,14 @@ class LearningSigns(tune.Callback):
         )
         if agent.mean > random + chance:
             self._learns.add(name)
-            return f"It learns: {beside}."
+            return f"It learns: {found}."
         if name in self._told or not self._is_time(result):
             return None
         self._told.add(name)
         entropy = metric(result, ENTROPY)
         first = self._first_entropy.get(name)
         advice = what_to_look_at(agent, random - chance, entropy, first)
-        return f"It does not learn yet: {beside}. What to try: {advice} ({PAGE})."
+        return f"It does not learn yet: {found}. What to try: {advice} ({PAGE})."
 
     def _last_episodes(self, result: Mapping[str, Any]) -> Returns | None:
         """Return a result's statistics of the last episodes; None if they are too few."""

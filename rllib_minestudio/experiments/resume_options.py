@@ -116,7 +116,7 @@ def resumed_record(
     from rllib_minestudio.experiments.plan import parse_search_space, searched_paths
 
     then = read_run_record(folder)
-    now = describe(experiment)
+    now = recorded(experiment)
     if experiment.algorithm_config is not None:
         # The file may have been edited; only the command line's changes are applied.
         keys = changed_keys(sets)
@@ -124,7 +124,7 @@ def resumed_record(
     changes = differences(then.experiment, now)
     then_searched = searched_paths(parse_search_space(then.experiment["config"], "config", []))
     _refuse_fixed(experiment.name, changes, [*then_searched, *plan.searched])
-    _report(then, describe(in_file), changes)
+    _report(then, recorded(in_file), changes)
     return RunRecord(then.file, now)
 
 
@@ -247,8 +247,8 @@ def code_identities() -> dict[str, Any]:
     }
 
 
-def describe(experiment: Experiment) -> dict[str, Any]:
-    """Return an experiment as plain data."""
+def recorded(experiment: Experiment) -> dict[str, Any]:
+    """Return an experiment as a run's record keeps it: plain data."""
     fields = {
         item.name: getattr(experiment, item.name)
         for item in dataclasses.fields(experiment)

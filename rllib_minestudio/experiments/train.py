@@ -26,7 +26,7 @@ from rllib_minestudio.experiments.experiment_file import (
 from rllib_minestudio.experiments.resume_options import (
     FIXED,
     RunRecord,
-    describe,
+    recorded,
     resumed_experiment,
     resumed_record,
     run_to_resume,
@@ -229,7 +229,7 @@ def _jobs(in_file: list[Experiment], request: TrainingRequest) -> list[Job]:
         if request.resume:
             record = resumed_record(folder, file, experiment, plan, request.overrides)
         else:
-            record = RunRecord(describe(file), describe(experiment))
+            record = RunRecord(recorded(file), recorded(experiment))
         if not os.environ.get("RAY_ADDRESS"):  # a cluster's resources are checked after joining it
             require_resources_here(plan)
         jobs.append(Job(plan, folder, record))

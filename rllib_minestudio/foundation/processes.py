@@ -3,8 +3,8 @@
 PyTorch's threads are OpenMP's. By default, a thread that waits for the others spins for a while. If
 another process needs its core, the others have to wait meanwhile, and an operation takes
 milliseconds instead of microseconds. So waiting threads sleep here. Ray runs its workers at
-niceness 15, which leaves them a thirtieth of a core beside any other program; here they have normal
-priority. OpenMP reads its environment variables once, when PyTorch loads it, and Ray when it
+niceness 15, which leaves them a thirtieth of a core while another program needs it; here they have
+normal priority. OpenMP reads its environment variables once, when PyTorch loads it, and Ray when it
 starts. That is why importing this package sets them (`set_processor_environment`). Processes that
 are started later, including Ray's workers, inherit them.
 
@@ -69,7 +69,7 @@ def with_one_thread(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def threads_beside(other_cpus: float, cores: int) -> int:
-    """Return how many threads a process should use beside other processes on its machine.
+    """Return how many threads a process should use, given the other processes on its machine.
 
     Args:
         other_cpus: CPUs that the others ask for.
@@ -95,7 +95,7 @@ def share_cores(other_cpus: float) -> None:
     if _came_too_late and torch.get_num_threads() > 1:
         logger.warning(
             "torch was imported before rllib_minestudio, which was then too late to set how "
-            "torch's %d threads wait: they spin, and beside other programs training may be many "
+            "torch's %d threads wait: they spin, and next to other programs training may be many "
             "times slower. Import rllib_minestudio first, or set OMP_WAIT_POLICY=PASSIVE.",
             torch.get_num_threads(),
         )
@@ -112,7 +112,7 @@ def openmp_library() -> str:
 
 
 def thread_problem(environment: Mapping[str, str], threads: int, cores: int) -> str:
-    """Return what makes training slow beside other programs; "" if nothing does.
+    """Return what makes training slow while other programs run; "" if nothing does.
 
     Args:
         environment: The process's environment variables.

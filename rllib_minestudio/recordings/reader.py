@@ -236,7 +236,7 @@ class VideoDocument(Document):
 
 
 class EpisodeDocument(PartsDocument):
-    """`episode.json`: what reading depends on, beside whatever facts the recorder was given."""
+    """`episode.json`: what reading depends on, and whatever facts the recorder was given."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, Measured]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import threading
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -134,6 +135,19 @@ def test_with_carried_memory_each_window_continues_the_one_before(local_ray, mak
     held_out = list(data.validation(3))
     assert sum(batch["weight"].sum() for batch in held_out) == 2 * LENGTH
     assert {batch["weight"].shape for batch in held_out} == {(3, 8)}
+    algorithm.stop()
+
+
+@pytest.mark.parametrize("carries", [False, True])
+def test_a_validation_leaves_no_thread_behind(local_ray, make_config, carries):
+    """A long run has thousands of them."""
+    algorithm = make_config(carry_memory=carries).build_algo()
+    before = set(threading.enumerate())
+    assert list(algorithm.offline_data.validation(3))
+    left = set(threading.enumerate()) - before
+    for thread in left:
+        thread.join(30)
+    assert not [thread.name for thread in left if thread.is_alive()]
     algorithm.stop()
 
 

@@ -89,7 +89,7 @@ def test_a_grid_is_validated_member_by_member():
         ),
         ({"env_config": {"obs_size": [100, 100]}}, "height and width must be multiples of 8"),
         ({"learning_rate": 1e-4}, "learning_rate: is MineStudio's name of it; use lr."),
-        ({"num_iterations": 9}, "use stop.training_iteration, beside config."),
+        ({"num_iterations": 9}, "use stop.training_iteration, next to config."),
         ({"env_config": {"engine": "minecraft", "obs_size": [64, 64]}}, "engine='minecraft'"),
         ({"model": {**TINY_MODEL, "weights": "no/such.pt"}}, "'no/such.pt' do not exist"),
         ({"replay_buffer": {"max_reus": 1}}, "Did you mean 'max_reuse'?"),

@@ -21,9 +21,9 @@ from rllib_minestudio.experiments.resume_options import (
     ChangedOption,
     RunRecord,
     config_change,
-    describe,
     differences,
     read_run_record,
+    recorded,
     resumed_experiment,
     resumed_record,
     write_run_record,
@@ -68,7 +68,7 @@ def started(tmp_path):
     experiment["tiny"]["config"]["lr"] = {"grid_search": [1e-4, 1e-3]}
     file.write_text(yaml.safe_dump(experiment))
     record = RunRecord(
-        describe(load_experiments(file)[0]), describe(load_experiments(file, ["gamma=0.9"])[0])
+        recorded(load_experiments(file)[0]), recorded(load_experiments(file, ["gamma=0.9"])[0])
     )
     write_run_record(tmp_path, record)
     return file, tmp_path
@@ -131,7 +131,7 @@ def test_a_section_that_stands_for_options_is_applied_on_resume(started):
     file.write_text(yaml.safe_dump(experiment))
     (in_file,) = load_experiments(file)
     make_plan(in_file)
-    write_run_record(folder, RunRecord(describe(in_file), describe(in_file)))
+    write_run_record(folder, RunRecord(recorded(in_file), recorded(in_file)))
     plan, record = resume(started, "evaluation.interval=7")
     assert record.experiment["evaluation"] == {"interval": 7}
     assert config_change(plan, ["evaluation.interval=7"])(plan.space)["evaluation_interval"] == 7
@@ -192,7 +192,7 @@ config.environment(env_config={"obs_size": [64, 64]}).training(model={"preset": 
 """
     file.write_text(text.replace("LR", "1e-4"))
     (in_file,) = load_experiments(file)
-    write_run_record(tmp_path, RunRecord(describe(in_file), describe(in_file)))
+    write_run_record(tmp_path, RunRecord(recorded(in_file), recorded(in_file)))
     file.write_text(text.replace("LR", "5e-4"))
     with stdout.capture() as capture:
         plan, record = resume((file, tmp_path), "gamma=0.8")

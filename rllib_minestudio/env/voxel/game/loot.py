@@ -170,7 +170,7 @@ MOB_TABLES: dict[str, Table] = {
     for name in _OF_MOBS
     if name.split("/")[0] == kind.loot
 }
-"""Tables of the mobs that exist here: `sheep/red` beside `sheep`, which a shorn one has."""
+"""Tables of the mobs that exist here: `sheep/red`, and `sheep` for a shorn one."""
 
 
 # -------------------------------------------------------------------------------- rolling the pools

@@ -105,7 +105,7 @@ def open_block(state: GameState, place: Place) -> None:
 
 
 def _container(state: GameState, kind: str, place: Place) -> Container | None:
-    """Return what the screen of the block at a place shows beside the player's slots."""
+    """Return what the screen of the block at a place shows in addition to the player's slots."""
     if kind == EnchantingMenu.KIND:
         return EnchantingTable(_count_shelves(state, place))
     return state.block_entities.at(place, state.world.kind_at(*place))

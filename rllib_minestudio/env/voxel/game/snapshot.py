@@ -1,7 +1,7 @@
 """A game as bytes, from which any process goes on as the game itself would.
 
 Land follows from its seed and from what was changed in it, so that a snapshot holds the changes
-alone, beside the records of player, animals, items and containers: some kilobytes.
+alone, with the records of player, animals, items and containers: some kilobytes.
 
 A snapshot is data. It begins with a line that names its version, and a digest of the rest, which
 is JSON, compressed. Every field has a type and bounds, since kernels read numbers unchecked. What

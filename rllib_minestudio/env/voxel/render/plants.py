@@ -76,11 +76,12 @@ from rllib_minestudio.env.voxel.world.blocks import (
     shift_of,
     states_of,
 )
-from rllib_minestudio.env.voxel.world.box_field import block_index, column_index
+from rllib_minestudio.env.voxel.world.box_field import WINDOW, block_index, column_index
 from rllib_minestudio.env.voxel.world.column_bits import (
     COLUMN_WORDS,
     WORD_LAYERS,
     Bits,
+    bits_between,
     lowest_bit,
 )
 from rllib_minestudio.env.voxel.world.world import World
@@ -248,6 +249,36 @@ _COLUMNS, _WITHIN = _columns_from_near_to_far()
 
 
 @render_kernel
+def _are_near(
+    thin: Bits, height: float, reach: float, column_x: int, column_z: int
+) -> bool:  # fmt: skip
+    """Whether there are thin blocks around the eye: a glance, as there are none in most caves.
+
+    Args:
+        thin: See `cell_bits`.
+        height: The eye's height.
+        reach: How far they may be from the eye.
+        column_x: The eye's column.
+        column_z: The eye's column.
+    """
+    low, high = int64(height - reach) - 1, int64(height + reach) + 2
+    lower, upper = bits_between(low, high, 0), bits_between(low, high, 1)
+    # Along z, columns lie side by side, up to the window's edge, where they go on at its beginning.
+    first_z = column_index(0, column_z - FARTHEST)
+    before_edge = min(2 * FARTHEST + 1, WINDOW - first_z)
+    for x in range(column_x - FARTHEST, column_x + FARTHEST + 1):
+        found = uint64(0)
+        for columns, z in ((before_edge, first_z), (2 * FARTHEST + 1 - before_edge, 0)):
+            first = uint32(COLUMN_WORDS * (column_index(x, 0) + z))
+            for column in range(uint32(columns)):
+                word = first + uint32(COLUMN_WORDS) * column
+                found |= (thin[word] & lower) | (thin[word + uint32(1)] & upper)
+        if found != uint64(0):
+            return True
+    return False
+
+
+@render_kernel
 def _find_cells(
     thin: Bits, camera: Floats, half_x: float, half_y: float, reach: float, column_x: int,
     column_z: int, cells: Ints,
@@ -365,6 +396,9 @@ def draw_plants(
         columns_before: See `hand.PixelRays`.
         rows_before: See `hand.PixelRays`.
     """
+    reach = min(float32(farthest), camera[VIEW])
+    if not _are_near(thin, camera[EYE_Y], reach, column_x, column_z):
+        return
     rays = PixelRays(across, upward, columns_before, rows_before)
     half_x = camera[STEP_X] * float32(len(columns_before) - 1) * _HALF
     half_y = camera[STEP_Y] * float32(len(rows_before) - 1) * _HALF
@@ -372,7 +406,6 @@ def draw_plants(
     near = np.empty((MOST_PLANTS + 1, PLANT_SIZE), np.float32)
     far = np.empty((MOST_PLANTS + 1, PLANT_SIZE), np.float32)
     lanes = np.empty((4, len(across)), np.uint32)
-    reach = min(float32(farthest), camera[VIEW])
     found = _find_cells(thin, camera, half_x, half_y, reach, column_x, column_z, cells)
     near_count, far_count, mip_depth = 0, 0, camera[MIP_DEPTH]
     for number in range(found):

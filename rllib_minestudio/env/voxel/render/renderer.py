@@ -56,7 +56,7 @@ from rllib_minestudio.env.voxel.render.camera import (
     new_scratch,
     night_vision,
 )
-from rllib_minestudio.env.voxel.render.clouds import Clouds
+from rllib_minestudio.env.voxel.render.clouds import BOTTOM, Clouds
 from rllib_minestudio.env.voxel.render.gui import (
     BAR_WIDTH,
     Hud,
@@ -270,14 +270,17 @@ class Renderer:
         canvas = frame if self._canvas is None else self._canvas
         self._look(world, player, time)
         view = world, self.camera, self._sky_step, canvas, self.depth
+        sees_sky = True
         if screen is None or not self._still.repeat(*view):
-            self._draw_world(world, canvas)
+            sees_sky = self._draw_world(world, canvas)
             if screen is not None:
                 self._still.keep(*view)
         self._draw_entities(world, mobs, items, thrown, falling, canvas)
         self._marks.draw(world, player, mobs, particles, canvas, self.depth)
-        seen = self.camera, self._viewpoint.eye, self._rays, canvas, self.depth
-        self._clouds.draw(*seen, ticks)
+        # Land is below the clouds, so from below they are seen only where there is sky.
+        if sees_sky or self._viewpoint.eye.item(1) >= BOTTOM:
+            seen = self.camera, self._viewpoint.eye, self._rays, canvas, self.depth
+            self._clouds.draw(*seen, ticks)
         light = self._light_at_eyes(world)
         self._overlays.draw(canvas, player, self._viewpoint, inventory, light, screen, name_ticks)
         if sleep_ticks:
@@ -321,15 +324,15 @@ class Renderer:
             np.multiply(usual, ratio, out=rays)
         self._tan_x, self._tan_y = half_height * self.camera.aspect, half_height
 
-    def _draw_world(self, world: World, frame: Frame) -> None:
-        """Draw terrain, sky and plants."""
+    def _draw_world(self, world: World, frame: Frame) -> bool:
+        """Draw terrain, sky and plants; return whether any pixel may show sky."""
         camera = self.camera
         # Other chunks are loaded only when the player enters another one.
         chunk = camera.column_x // CHUNK, camera.column_z // CHUNK
         if self._models_of != (world, world.changes, *chunk):
             self._models_of = (world, world.changes, *chunk)
             forget_models(self._ints)
-        render_terrain(
+        sees_sky = render_terrain(
             world.blocks,
             world.box,
             world.tints,
@@ -352,18 +355,20 @@ class Renderer:
             self._floats,
             self._ints,
         )
-        render_celestial(
-            camera.vector,
-            *self._rays,
-            self._sky.sun_angle,
-            self._sky.stars,
-            self._stars,
-            *self._bodies.sun,
-            *self._bodies.moon[self._sky.moon_phase],
-            frame,
-            self.depth,
-        )
+        if sees_sky:
+            render_celestial(
+                camera.vector,
+                *self._rays,
+                self._sky.sun_angle,
+                self._sky.stars,
+                self._stars,
+                *self._bodies.sun,
+                *self._bodies.moon[self._sky.moon_phase],
+                frame,
+                self.depth,
+            )
         self._plants.draw(world, frame, self.depth)
+        return sees_sky
 
     def _draw_entities(
         self,

@@ -85,7 +85,7 @@ def look(
     blocks: Shorts, box: Shorts, tints: Bytes, only_tint: int, has_snow: bool, light: Bytes,
     atlas: Words, faces: Ints, camera: Floats, ceiling: float, column_x: int, column_z: int,
     s: Floats, n: Ints,
-) -> tuple[int, int, bool]:  # fmt: skip
+) -> tuple[int, int, bool, bool]:  # fmt: skip
     """Let a tile's rays go on from where they are until they end or wait.
 
     Args:
@@ -111,10 +111,10 @@ def look(
         n: Integer scratch.
 
     Returns:
-        How many rays wait now, how many have ended on a surface, whose texels are chosen, and
-        whether any has met something in a special cell.
+        How many rays wait now, how many have ended on a surface, whose texels are chosen, whether
+        any has met something in a special cell, and whether any shows sky.
     """
-    going, ended, has_met, sky_is_seen = LANES, 0, False, False
+    going, ended, has_met, sky_is_seen, shows_sky = LANES, 0, False, False, False
     while True:
         if going > 0:
             march(box, camera, ceiling, column_x, column_z, s, n)
@@ -123,6 +123,7 @@ def look(
         hits = count_hits(s, n)
         if sky_is_seen or hits < ended + going:
             show_sky(camera, s, n)
+            shows_sky = True
         if hits == 0:
             break
         locate_hits(camera, s, n)
@@ -148,7 +149,7 @@ def look(
         else:
             waiting = wait(waiting, going, s, n)
             going, ended = 0, 0
-    return waiting, hits, has_met
+    return waiting, hits, has_met, shows_sky
 
 
 # --------------------- ray casting of the block world into colour and depth, in tiles of 8 x 8 rays
@@ -212,7 +213,7 @@ def render_terrain(
     depth: Floats,
     s: Floats,
     n: Ints,
-) -> None:
+) -> bool:
     """Draw blocks and sky.
 
     Args:
@@ -238,13 +239,16 @@ def render_terrain(
         depth: float32 (height * width,), overwritten with planar depth, `SKY_DEPTH` for sky.
         s: Float scratch of `ray_tiles.new_scratch`.
         n: Integer scratch of `ray_tiles.new_scratch`, with the hour's light map.
+
+    Returns:
+        Whether any pixel may show sky; false underground, where nothing of the sky need be drawn.
     """
     roof = float32(ceiling)
     around_eye = field_around_eye(box, camera, roof, column_x, column_z)
     white_sky, white_glow = lowest_white(1, n), lowest_white(LEVELS, n)
     under_sky = WHITE if white_sky < LEVELS - 1 else FULLY
     # What the scratch already holds for all rays.
-    is_open, level_before = False, MIXED
+    is_open, level_before, shows_sky = False, MIXED, False
     per_row = (width + TILE - 1) // TILE
     tile, tiles, waiting = 0, per_row * ((height + TILE - 1) // TILE), 0
     while tile < tiles or waiting > 0:
@@ -261,10 +265,11 @@ def render_terrain(
             resume(taken, s)
         elif around_eye:
             leap_from_eye(camera, around_eye, s)
-        waiting, hits, has_met = look(
+        waiting, hits, has_met, in_sky = look(
             tile_x, tile_y, taken > 0, waiting, width, height, blocks, box, tints, only_tint,
             has_snow, light, atlas, faces, camera, roof, column_x, column_z, s, n,
         )  # fmt: skip
+        shows_sky = shows_sky or in_sky
         if hits > 0:
             if find_fronts(box, s, n):
                 uncover(camera, blocks, box, tints, only_tint, has_snow, faces, looks, s, n)
@@ -295,3 +300,4 @@ def render_terrain(
             store_waiting(taken, s, n, frame, depth)
         else:
             _store(tile_x, tile_y, width, height, s, n, frame, depth)
+    return shows_sky

@@ -24,7 +24,12 @@ from rllib_minestudio.env.voxel.render.camera import (
     Camera,
 )
 from rllib_minestudio.env.voxel.render.hand import pixel_rays
-from rllib_minestudio.env.voxel.render.plants import FARTHEST, Plants, build_sprites
+from rllib_minestudio.env.voxel.render.plants import (
+    FARTHEST,
+    Plants,
+    _are_near,
+    build_sprites,
+)
 from rllib_minestudio.env.voxel.render.renderer import Renderer
 from rllib_minestudio.env.voxel.render.textures import MIP_OFFSET, TRANSPARENT, textures_of
 from rllib_minestudio.env.voxel.render.window import sampling_of
@@ -41,7 +46,8 @@ from rllib_minestudio.env.voxel.world.blocks import (
     shift_of,
     states_of,
 )
-from rllib_minestudio.env.voxel.world.box_field import block_index
+from rllib_minestudio.env.voxel.world.box_field import block_index, column_index
+from rllib_minestudio.env.voxel.world.column_bits import COLUMN_WORDS, WORD_LAYERS
 from rllib_minestudio.env.voxel.world.world import World
 from tests.env.voxel.render.render_stage import FLOOR, Stage
 
@@ -72,6 +78,25 @@ def planted(x: int, z: int) -> World:
         assert stage.world.set_block(x + dx, FLOOR + dy, z + dz, block)
     stage.fill((-12, 13), (3, 4), (1, 8), "stone")
     return stage.world
+
+
+def test_a_glance_around_sees_whether_there_are_plants() -> None:
+    rng = np.random.default_rng(0)
+    seen = []
+    for _ in range(3000):
+        eye_x, eye_z = rng.integers(-600, 600, 2)
+        height, reach = rng.uniform(0, 127), rng.uniform(4, FARTHEST)
+        dx, dz = rng.integers(-FARTHEST - 3, FARTHEST + 4, 2)
+        layer = int(np.clip(height + rng.uniform(-24, 24), 1, 127))
+        thin = np.zeros(2**17, np.uint64)
+        part, bit = divmod(layer, WORD_LAYERS)
+        thin[COLUMN_WORDS * column_index(eye_x + dx, eye_z + dz) + part] = 1 << bit
+        found = _are_near(thin, np.float32(height), np.float32(reach), eye_x, eye_z)
+        is_near = np.hypot(np.hypot(dx, dz), layer + 0.5 - height) < reach
+        is_around = max(abs(dx), abs(dz)) <= FARTHEST and abs(layer + 0.5 - height) < reach + 3
+        assert is_near <= found <= is_around
+        seen.append(found)
+    assert 0.2 < np.mean(seen) < 0.8
 
 
 class Naive:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rllib_minestudio.env.voxel.render import renderer as renderer_module
 from rllib_minestudio.env.voxel.render.camera import SKY_DEPTH
 from rllib_minestudio.env.voxel.render.renderer import Renderer
 from rllib_minestudio.errors import InvalidOptionsError
@@ -35,6 +36,33 @@ def test_sky_above_and_ground_below(renderer: Renderer, stage: Stage) -> None:
     stage.stand(pitch=90)
     stage.draw(renderer)
     assert centre_depth(renderer) == pytest.approx(1.62, abs=1e-3), "eyes are 1.62 above the floor"
+
+
+@pytest.mark.parametrize("hour", [NOON, MIDNIGHT])
+def test_sun_stars_and_clouds_are_drawn_wherever_there_is_sky(
+    renderer: Renderer, stage: Stage, hour: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are left out where the terrain's rays all end on blocks, which changes no frame."""
+    stage.fill((-6, 7), (0, 5), (-6, 7), "stone")
+    stage.fill((-5, 6), (0, 4), (-5, 6), "air")
+    stage.fill((2, 4), (1, 3), (6, 7), "air")  # a window
+    stage.fill((-3, -2), (4, 5), (-3, -2), "air")  # a hole in the roof
+    stage.fill((-4, -3), (0, 3), (3, 4), "glass")
+    terrain, said = renderer_module.render_terrain, []
+
+    def always_sky(*arguments: object) -> bool:
+        said.append(terrain(*arguments))
+        return True
+
+    for yaw in range(0, 360, 20):
+        for pitch in (-90, -35, 0, 40):
+            stage.stand(yaw, pitch)
+            frame = stage.draw(renderer, hour)
+            with monkeypatch.context() as patch:
+                patch.setattr(renderer_module, "render_terrain", always_sky)
+                assert (stage.draw(renderer, hour) == frame).all()
+            assert said[-1] or (renderer.depth < SKY_DEPTH).all()
+    assert 0.1 < np.mean(said) < 0.9
 
 
 def test_a_cow_in_front_covers_the_crosshair(renderer: Renderer, stage: Stage) -> None:
