@@ -106,10 +106,10 @@ def report(folder: Path, scripts: Mapping[str, Path], docs: Path | None) -> None
             if phase == "compare" and docs is not None:
                 draw(of_task, docs / "images" / f"others_{task}.png")
     faults = [json.loads(file.read_text()) for file in sorted(folder.glob("faults/*.json"))]
-    print("\n| a game fails | an error | its process ends |\n| --- | --- | --- |")
+    print("\n| a game | ends its process | hangs |\n| --- | --- | --- |")
     for library in scripts:
         found = {one["kind"]: one["outcome"] for one in faults if one["library"] == library}
-        print(f"| {library} | {found.get('raise', '-')} | {found.get('exit', '-')} |")
+        print(f"| {library} | {found.get('exit', '-')} | {found.get('hang', '-')} |")
 
 
 def tuned(cells: Sequence[Cell]) -> list[str]:

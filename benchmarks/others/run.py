@@ -9,7 +9,7 @@
 `setup` makes the environment of those libraries that need one of their own. `tune` trains every
 library on every task with the same six settings of learning rate and entropy bonus, one seed each;
 `compare` takes each library's best setting and trains it from five other seeds. `faults` lets a
-game raise an error, or end its process, in the middle of a run. `report` writes the tables.
+game end its process, or hang, in the middle of a run. `report` writes the tables.
 
 A library is a script of this folder, called as its users would call it, and stopped twelve minutes
 after the first game began. All that is compared is measured from outside: the games' own diaries,
@@ -57,7 +57,7 @@ SETTINGS = {
 }
 """Learning rate and weight of the entropy bonus, for everybody."""
 TUNING_SEED, SEEDS = 100, range(5)
-FAULTS = ("raise", "exit")
+FAULTS = ("exit", "hang")
 FAULT_AFTER, FAULT_SECONDS, HANGS_S = 1_000, 180.0, 60.0
 
 

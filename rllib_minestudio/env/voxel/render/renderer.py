@@ -542,7 +542,9 @@ class Overlays:
         self._hands = Hands(sampling, tan_x, tan_y, textures)
         self._crosshair = Crosshair(sampling, textures)
         self._height = sampling.drawn[1]
-        self._stacks: tuple[bytes, tuple[ItemStack, ...]] = (b"", ())
+        self._shown: Inventory | None = None
+        self._version = 0
+        self._stacks: tuple[ItemStack, ...] = ()
 
     def draw(
         self,
@@ -590,11 +592,7 @@ class Overlays:
 
     def _hotbar(self, inventory: Inventory) -> tuple[ItemStack, ...]:
         """The stacks of the hotbar; the same tuple object for as long as nothing changes."""
-        columns = [
-            column[:HOTBAR_SLOTS] for column in (inventory.item, inventory.quantity, inventory.data)
-        ]
-        state = b"".join([column.tobytes() for column in columns])
-        if state != self._stacks[0]:
-            lists = [column.tolist() for column in columns]
-            self._stacks = state, tuple(map(ItemStack._make, zip(*lists, strict=True)))
-        return self._stacks[1]
+        if inventory is not self._shown or inventory.version != self._version:
+            self._shown, self._version = inventory, inventory.version
+            self._stacks = tuple(inventory.stacks()[:HOTBAR_SLOTS])
+        return self._stacks
