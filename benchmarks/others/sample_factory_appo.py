@@ -71,6 +71,7 @@ options = {
     "reward_clip": 1000.0,
     "train_for_env_steps": 10**9,
 }
-words = [f"--{name}={value}" for name, value in options.items()]
-parser, _ = parse_sf_args(words)
-run_rl(parse_full_cfg(parser, words))
+if __name__ == "__main__":
+    words = [f"--{name}={value}" for name, value in options.items()]
+    parser, _ = parse_sf_args(words)
+    run_rl(parse_full_cfg(parser, words))
