@@ -138,10 +138,10 @@ def test_with_carried_memory_each_window_continues_the_one_before(local_ray, mak
     algorithm.stop()
 
 
-@pytest.mark.parametrize("carries", [False, True])
-def test_a_validation_leaves_no_thread_behind(local_ray, make_config, carries):
+@pytest.mark.parametrize("changes", [{}, {"carry_memory": True, "shuffle_among": 64}])
+def test_a_validation_leaves_no_thread_behind(local_ray, make_config, changes):
     """A long run has thousands of them."""
-    algorithm = make_config(carry_memory=carries).build_algo()
+    algorithm = make_config(**changes).build_algo()
     before = set(threading.enumerate())
     assert list(algorithm.offline_data.validation(3))
     left = set(threading.enumerate()) - before
