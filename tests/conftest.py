@@ -81,11 +81,13 @@ def _last_words_of_ray(place: Path) -> str:
     """What Ray's part of the worker wrote last, such as the check that failed."""
     if not place.is_file():
         return ""
+    log = Path(place.read_text())
     lines = [
         line
-        for file in sorted(Path(place.read_text()).parent.glob(Path(place.read_text()).name))
-        for line in file.read_text(errors="replace").splitlines()[-LAST_LINES:]
-    ]
+        for file in sorted(log.parent.glob(log.name))
+        for line in file.read_text(errors="replace").splitlines()
+        if line.startswith("[")  # the others are statistics
+    ][-LAST_LINES:]
     return "\n".join(["Ray's log of the worker ends:", *lines])
 
 

@@ -249,9 +249,7 @@ _COLUMNS, _WITHIN = _columns_from_near_to_far()
 
 
 @render_kernel
-def _are_near(
-    thin: Bits, height: float, reach: float, column_x: int, column_z: int
-) -> bool:  # fmt: skip
+def _are_near(thin: Bits, height: float, reach: float, column_x: int, column_z: int) -> bool:
     """Whether there are thin blocks around the eye: a glance, as there are none in most caves.
 
     Args:
