@@ -10,6 +10,7 @@ request = asked()
 example = "cow" if request.task == "cow" else "stray_cows_from_scratch"
 config = MineStudioPPOConfig.from_example(example)
 config.environment(env_config=game_options(request))
+config.env_runners(num_envs_per_env_runner=request.games // 2)
 config.debugging(seed=request.seed)
 config.training(lr=request.lr, entropy_coeff=request.entropy)
 algorithm = config.build_algo()

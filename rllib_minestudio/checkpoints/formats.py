@@ -52,7 +52,7 @@ class ResultDocument(Document):
 
 
 class CodeDocument(Document):
-    """What `provenance.code_identity` returns."""
+    """What `record.code_identity` returns."""
 
     commit: Name | None = None
     modified: bool | None = None

@@ -132,7 +132,7 @@ class CheckpointRecord:
         result: The last result before saving, without its config (`training_iteration`, ...).
         versions: Package -> version.
         code: `provenance.code_identity()` of this package's checkout.
-        numerics: Revision of the learner's numerics (`provenance.NUMERICS`).
+        numerics: Revision of the learner's numerics (`record.NUMERICS`).
         looks: Looks of the engine's frames (`env.voxel.contract`); None if it does not play
             in the embedded engine.
         config: All options of the algorithm, as plain data.

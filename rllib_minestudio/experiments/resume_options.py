@@ -228,8 +228,8 @@ class RunRecord:
         experiment: The experiment that is run.
         versions: Package -> version.
         code: Identity, if known to git, of this package and of the working folder of the command
-            (`provenance.code_identity`).
-        numerics: Revision of the learner's numerics (`provenance.NUMERICS`).
+            (`record.code_identity`).
+        numerics: Revision of the learner's numerics (`record.NUMERICS`).
     """
 
     file: dict[str, Any]

@@ -51,7 +51,7 @@ def make_agent(
     """Make a scripted agent.
 
     Args:
-        name: One of `agent_names.AGENTS`.
+        name: One of `names.AGENTS`.
         prey: What a hunter hunts in episodes whose task names no prey: names among `BODIES`.
         seed: The seed of all its randomness.
         goal: What a toolmaker makes in episodes whose task does not say: one of the crafts in its

@@ -22,7 +22,7 @@ from rllib_minestudio.foundation.options import (
 
 ACTION_HEADS = ("joint", "factored")
 PRECISIONS = ("float32", "tf32", "bfloat16")
-"""The keys of `float_precision.DTYPES`, without importing torch."""
+"""The keys of `acting.DTYPES`, without importing torch."""
 COMPUTE_FIELDS = ("precision", "compile")
 """Fields that say how a network is computed, not which network it is."""
 

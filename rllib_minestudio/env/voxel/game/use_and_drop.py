@@ -11,7 +11,7 @@ it is asked, in Minecraft's order:
 
 The first row that does not pass ends the search. To add a use, write a function like those below,
 and a row with a sentence for the documentation. For a block that does something by itself, extend
-`block_states.ACTS_WHEN_USED`, too, so that food in hand is not eaten in its stead.
+`blocks.ACTS_WHEN_USED`, too, so that food in hand is not eaten in its stead.
 """
 
 from __future__ import annotations

@@ -264,7 +264,7 @@ def count_cubes(count: int, blocks: Shorts, looks: Bytes, n: Ints) -> None:
     Args:
         count: See `list_faces`.
         blocks: uint16 (2**23,), the world's blocks.
-        looks: uint8 (65536,), `block_looks.LOOKS`.
+        looks: uint8 (65536,), `block_atlas.LOOKS`.
         n: Integer scratch; afterwards `AROUND` holds 1 for each neighbour that is a cube.
     """
     for row in range(0, _NEIGHBOURS * LANES, LANES):

@@ -400,7 +400,7 @@ def trace_sprite(
     """Draw a flat picture, `sprite`, in perspective.
 
     It is uint8 (16, 16, 4), not multiplied by alpha; the other arguments are those of
-    `block_rays.trace_boxes`.
+    `textures.trace_boxes`.
     """
     share = float32(1) / float32(per_pixel * per_pixel)
     x, y, z = inverse[0, 3], inverse[1, 3], inverse[2, 3]

@@ -137,7 +137,7 @@ class Renderer:
     Attributes:
         camera: The camera of the last frame drawn.
         depth: float32 (h * w,), planar depth in blocks of the pixels drawn last, without hand and
-            display; `ray_tiles.SKY_DEPTH` for sky. If a frame is mixed from samples, these are the
+            display; `camera.SKY_DEPTH` for sky. If a frame is mixed from samples, these are the
             samples' depths, not those of the frame's pixels.
     """
 

@@ -537,7 +537,7 @@ def render_celestial(
         moon: See `Body`; of the present phase.
         moon_lit: See `Body`.
         frame: uint8 (h * w * 3,), drawn into.
-        depth: float32 (h * w,), `ray_tiles.SKY_DEPTH` where there is sky.
+        depth: float32 (h * w,), `camera.SKY_DEPTH` where there is sky.
     """
     rays = PixelRays(across, upward, columns_before, rows_before)
     # The sun rises in the east (+x) and sets in the west.

@@ -226,8 +226,8 @@ def render_terrain(
         light: uint8 (2**23,), both levels of each cell, see `light_field`.
         ceiling: No block is at or above this height.
         atlas: uint32, `BlockAtlas.textures`.
-        faces: int32 (2**19,), `BlockAtlas.faces` with looks, see `block_looks.with_looks`.
-        looks: uint8 (65536,), `block_looks.LOOKS`.
+        faces: int32 (2**19,), `BlockAtlas.faces` with looks, see `block_atlas.with_looks`.
+        looks: uint8 (65536,), `block_atlas.LOOKS`.
         camera: float32 (CAMERA_SIZE,).
         across: See `hand.PixelRays`.
         upward: See `hand.PixelRays`.
@@ -237,8 +237,8 @@ def render_terrain(
         height: Drawn rows.
         frame: uint8 (height * width * 3,), overwritten.
         depth: float32 (height * width,), overwritten with planar depth, `SKY_DEPTH` for sky.
-        s: Float scratch of `ray_tiles.new_scratch`.
-        n: Integer scratch of `ray_tiles.new_scratch`, with the hour's light map.
+        s: Float scratch of `camera.new_scratch`.
+        n: Integer scratch of `camera.new_scratch`, with the hour's light map.
 
     Returns:
         Whether any pixel may show sky; false underground, where nothing of the sky need be drawn.

@@ -57,7 +57,7 @@ class World:
             tell that nothing has changed.
         has_plants: Whether plants grow on the land besides trees and cactus.
         unsupported: Places (x, y, z) where a change may have taken away what a block needs: sand
-            and gravel above air, and blocks that need others next to a change. `supports.notice`
+            and gravel above air, and blocks that need others next to a change. `game.notice`
             schedules what becomes of them and empties the list.
     """
 

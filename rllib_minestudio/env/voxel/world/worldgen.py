@@ -73,7 +73,7 @@ def make_chunk(
         tints: The window's tints, uint8 [2**16]; see `Land`.
         hollow: Where the land is hollow, see `cell_bits`.
         burrows: The tunnels around that are known, updated.
-        shapes: From `veins.find_shapes`.
+        shapes: From `caves.find_shapes`.
         chunk_x: Chunk coordinate: column x // 16.
         chunk_z: Chunk coordinate: column z // 16.
         seed: The world's seed.
