@@ -118,7 +118,7 @@ def test_an_episode_is_played_on_and_a_damaged_game_leaves_it_shown(session, cat
     (episode,) = wait_until(listed)
     (file,) = (tmp_path / "played").rglob("00000000.game")
     tell(session, open={"entries": [episode]})
-    wait_until(lambda: session._views[0].kind == "episode")
+    wait_until(lambda: session._views and session._views[0].kind == "episode")
     whole = file.read_bytes()
     file.write_bytes(whole[:-1])
     tell(session, play_on={"view": 0, "step": 0})
