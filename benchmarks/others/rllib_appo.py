@@ -14,7 +14,7 @@ config = (
     APPOConfig()
     .environment("MineStudio", env_config=game_options(request))
     .env_runners(num_env_runners=2, num_envs_per_env_runner=request.games // 2)
-    .env_runners(rollout_fragment_length=64, sample_timeout_s=600)
+    .env_runners(rollout_fragment_length=64, sample_timeout_s=600, num_cpus_per_env_runner=0.5)
     .rl_module(model_config=network)
     .training(lr=request.lr, entropy_coeff=request.entropy, gamma=GAMMA)
     .training(train_batch_size_per_learner=512, grad_clip=5.0, use_kl_loss=False)
