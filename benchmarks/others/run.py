@@ -6,10 +6,11 @@
     python benchmarks/others/run.py faults  [--libraries NAME ...]
     python benchmarks/others/run.py report  [--docs]
 
-`setup` makes the environment of those libraries that need one of their own. `tune` trains every
-library on every task with the same six settings of learning rate and entropy bonus, one seed each;
-`compare` takes each library's best setting and trains it from five other seeds. `faults` lets a
-game end its process, or hang, in the middle of a run. `report` writes the tables.
+`setup` makes the environment of those libraries that need one of their own, and compiles the engine
+in all environments. `tune` trains every library on every task with the same six settings of
+learning rate and entropy bonus, one seed each; `compare` takes each library's best setting and
+trains it from five other seeds. `faults` lets a game end its process, or hang, in the middle of a
+run. `report` writes the tables.
 
 A library is a script of this folder, called as its users would call it, and stopped twelve minutes
 after the first game began. All that is compared is measured from outside: the games' own diaries,
@@ -57,6 +58,8 @@ SETTINGS = {
 }
 """Learning rate and weight of the entropy bonus, for everybody."""
 TUNING_SEED, SEEDS = 100, range(5)
+COMPILE = "from rllib_minestudio.env.voxel import kernel_cache; kernel_cache.warmup(print)"
+"""Compiles the engine, which depends on the versions in an environment."""
 FAULTS = ("exit", "hang")
 FAULT_AFTER, FAULT_SECONDS, HANGS_S = 1_000, 180.0, 60.0
 
@@ -73,9 +76,12 @@ def main() -> None:
     parser.add_argument("--environments", type=Path, default=Path("results/others/environments"))
     parser.add_argument("--docs", action="store_true", help="write the plot into docs/, too")
     request = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended from outside"))
     if request.phase == "setup":
         for library, requirements in OWN_ENVIRONMENT.items():
             set_up(request.environments / library, HERE / requirements)
+        for python in {python_of(request, library) for library in LIBRARIES}:
+            subprocess.run([python, "-c", COMPILE], check=True)
     elif request.phase == "report":
         report(
             request.folder,
@@ -323,18 +329,17 @@ def seconds_of_a_loop() -> float:
 
 def end(process: subprocess.Popen[bytes]) -> None:
     """End a process and all that it has started."""
-    processes = [process.pid]
+    tree: list[psutil.Process] = []
     with contextlib.suppress(psutil.Error):
-        processes += [child.pid for child in psutil.Process(process.pid).children(recursive=True)]
-    for number in processes:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(number, signal.SIGTERM)
-    _, alive = psutil.wait_procs(
-        [psutil.Process(number) for number in processes if psutil.pid_exists(number)], END_S
-    )
-    for left in alive:
+        root = psutil.Process(process.pid)
+        tree = [root, *root.children(recursive=True)]
+    for one in tree:
         with contextlib.suppress(psutil.Error):
-            left.kill()
+            one.terminate()
+    _, alive = psutil.wait_procs(tree, END_S)
+    for one in alive:
+        with contextlib.suppress(psutil.Error):
+            one.kill()
     process.wait()
 
 
