@@ -22,7 +22,6 @@ EXAMPLES = Path(__file__).parents[2] / "tuned_examples"
 TASKS = {"cow": "cow.yaml", "stray_cows": "stray_cows_from_scratch.yaml"}
 GAMES = 32
 """Games that are played at a time."""
-GAMMA = 0.98
 FOREVER_S = 10_000.0
 
 
@@ -31,7 +30,8 @@ def asked() -> argparse.Namespace:
 
     Returns:
         `task`, a key of `TASKS`; `diary`, a folder; `seed`; `lr` and `entropy`, of the setting;
-        `fault`, the steps of game 0 after which it fails once, and `fault_kind`; `games`.
+        `fault_after`, the steps of a game after which it fails once, and `fault`, how; `games`; and
+        `gamma`, the task's, which all libraries have.
     """
     parser = argparse.ArgumentParser()
     parser.add_argument("--task", choices=TASKS, default="cow")
@@ -42,13 +42,21 @@ def asked() -> argparse.Namespace:
     parser.add_argument("--games", type=int, default=GAMES)
     parser.add_argument("--fault-after", type=int, default=None, metavar="STEPS")
     parser.add_argument("--fault", choices=["exit", "hang"], default="exit")
-    return parser.parse_args()
+    request = parser.parse_args()
+    request.gamma = configured(request.task)["gamma"]
+    return request
+
+
+def configured(task: str) -> dict[str, Any]:
+    """Return the config of a task in `tuned_examples/`."""
+    (experiment,) = yaml.safe_load((EXAMPLES / TASKS[task]).read_text()).values()
+    config: dict[str, Any] = experiment["config"]
+    return config
 
 
 def game_options(request: argparse.Namespace) -> dict[str, Any]:
     """Return the options of the environment, with the diary, and the fault if one is asked for."""
-    (experiment,) = yaml.safe_load((EXAMPLES / TASKS[request.task]).read_text()).values()
-    options: dict[str, Any] = experiment["config"]["env_config"]
+    options: dict[str, Any] = configured(request.task)["env_config"]
     options["callbacks"].append({"game.Diary": {"folder": str(request.diary)}})
     if request.fault_after is not None:
         fault = {"folder": str(request.diary), "after": request.fault_after, "kind": request.fault}

@@ -54,7 +54,7 @@ LIBRARIES = {
 OWN_ENVIRONMENT = {"sample-factory APPO": "requirements-sample-factory.txt"}
 """Libraries that cannot share this package's environment, and what is installed for them."""
 SETTINGS = {
-    f"{lr:g}, {entropy:g}": (lr, entropy) for lr in (3e-4, 1e-3) for entropy in (1e-3, 4e-3, 1e-2)
+    f"{lr:g}, {entropy:g}": (lr, entropy) for lr in (1e-3, 3e-4) for entropy in (4e-3, 1e-3, 1e-2)
 }
 """Learning rate and weight of the entropy bonus, for everybody."""
 TUNING_SEED, SEEDS = 100, range(5)

@@ -1,7 +1,7 @@
 """Hunting cows with sample-factory's APPO."""
 
 import gymnasium as gym
-from game import GAMMA, asked, game_options
+from game import asked, game_options
 from sample_factory.cfg.arguments import parse_full_cfg, parse_sf_args
 from sample_factory.envs.env_utils import register_env
 from sample_factory.train import run_rl
@@ -57,7 +57,7 @@ options = {
     "num_epochs": 1,
     "learning_rate": request.lr,
     "exploration_loss_coeff": request.entropy,
-    "gamma": GAMMA,
+    "gamma": request.gamma,
     "gae_lambda": 0.95,
     "ppo_clip_ratio": 0.2,
     "max_grad_norm": 5.0,

@@ -1,6 +1,6 @@
 """Hunting cows with SB3-contrib's RecurrentPPO."""
 
-from game import GAMMA, asked, game_options
+from game import asked, game_options
 from sb3_contrib import RecurrentPPO
 from stable_baselines3.common.env_util import make_vec_env
 
@@ -27,7 +27,7 @@ model = RecurrentPPO(
     games,
     learning_rate=request.lr,
     ent_coef=request.entropy,
-    gamma=GAMMA,
+    gamma=request.gamma,
     n_steps=64,
     batch_size=512,
     n_epochs=4,
