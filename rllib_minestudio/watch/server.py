@@ -149,6 +149,7 @@ class Sessions:
         await tab.accept()
         if name not in self.seats:
             await self._make_room()
+        if name not in self.seats:  # no other socket of that name has come meanwhile
             if len(self.seats) >= MOST_SESSIONS:
                 await tab.close(FULL)
                 return
@@ -178,9 +179,16 @@ class Sessions:
 
     async def _make_room(self) -> None:
         """End the session that has been without a tab for longest, if there are too many."""
-        left = [name for name, seat in self.seats.items() if seat.tab is None]
+        left = {
+            seat.expiry.when(): name
+            for name, seat in self.seats.items()
+            if seat.tab is None and seat.expiry is not None
+        }
         if len(self.seats) >= MOST_SESSIONS and left:
-            await asyncio.to_thread(self.seats.pop(left[0]).session.close)
+            seat = self.seats.pop(left[min(left)])
+            if seat.expiry is not None:
+                seat.expiry.cancel()  # its name may come back, with another session
+            await asyncio.to_thread(seat.session.close)
 
     def _expire(self, name: str) -> None:
         seat = self.seats.pop(name, None)

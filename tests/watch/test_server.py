@@ -198,6 +198,23 @@ def test_tabs_are_limited_and_one_that_has_gone_makes_room(server):
     wait_until(lambda: is_let_in("later"))
 
 
+def test_the_session_without_a_tab_for_longest_makes_room_for_good(server):
+    """Its end is not still to come, which would be that of the next session of its name."""
+    seats = server._sessions.seats
+    with ExitStack() as tabs:
+        opened = {}
+        for i in range(MOST_SESSIONS):
+            opened[f"seat{i}"] = tabs.enter_context(tab(server, f"seat{i}"))
+            assert "catalogue" in opened[f"seat{i}"].recv(timeout=20)
+        for name in ("seat3", "seat1"):
+            opened[name].close()
+            wait_until(lambda name=name: seats[name].tab is None)
+        longest = seats["seat3"]
+        assert "catalogue" in tabs.enter_context(tab(server, "newcomer")).recv(timeout=20)
+        assert "seat3" not in seats and "seat1" in seats
+        assert longest.expiry.cancelled()
+
+
 def test_a_port_in_use_is_told(server, catalogue):
     with pytest.raises(WatchError, match="Choose another one with --port"):
         WatchServer(catalogue, urlsplit(server.address).port, 20.0)
