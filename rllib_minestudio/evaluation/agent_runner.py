@@ -148,10 +148,11 @@ class _RemoteRunners:
         self._shared = shared
         self._streams: dict[Any, _Stream] = {}
         self._waiting: list[EpisodeSpec] = []
+        self._idle = list(actors)
 
     def play(self, specs: Sequence[EpisodeSpec]) -> Iterator[Played]:
-        for position, worker in enumerate(self._actors):
-            self._start(worker, specs[position :: len(self._actors)])
+        self._waiting = list(specs)
+        self._hand_out()
         while self._streams:
             for ready in ray.wait(list(self._streams), num_returns=1)[0]:
                 stream = self._streams[ready]
@@ -165,12 +166,19 @@ class _RemoteRunners:
                 f"{len(self._waiting)} episodes left to play: see their logs."
             )
 
-    def _start(self, worker: int, specs: Sequence[EpisodeSpec]) -> None:
-        if specs:
+    def _hand_out(self) -> None:
+        """Divide the waiting episodes among the env runners that have none."""
+        shares = min(len(self._idle), len(self._waiting))
+        if not shares:
+            return
+        waiting, self._waiting = self._waiting, []
+        workers, self._idle = self._idle[:shares], self._idle[shares:]
+        for share, worker in enumerate(workers):
+            specs = waiting[share::shares]
             generator = (
                 self._actors[worker]
                 .play.options(num_returns="streaming")
-                .remote(list(specs), self._settings, *self._shared)
+                .remote(specs, self._settings, *self._shared)
             )
             self._streams[generator] = _Stream(worker, {spec.index: spec for spec in specs})
 
@@ -182,8 +190,8 @@ class _RemoteRunners:
             played = ray.get(next(generator))
         except StopIteration:
             del self._streams[generator]
-            waiting, self._waiting = self._waiting, []
-            self._start(stream.worker, waiting)
+            self._idle.append(stream.worker)
+            self._hand_out()
         except RayTaskError as error:
             if isinstance(error.cause, MineStudioError):
                 raise error.cause from error
@@ -197,6 +205,7 @@ class _RemoteRunners:
             )
             self._await(stream.worker, time.monotonic() + RECOVERY_SECONDS)
             yield from self._lost(specs.values())
+            self._hand_out()
         else:
             if not isinstance(played, StepsPlayed):
                 del specs[played.index]
@@ -221,8 +230,8 @@ class _RemoteRunners:
                 "Env runner %d of the evaluation could not be restarted.", stream.worker
             )
         else:
-            waiting, self._waiting = self._waiting, []
-            self._start(stream.worker, waiting)
+            self._idle.append(stream.worker)
+            self._hand_out()
 
     def _lost(self, specs: Any) -> Iterator[EvaluatedEpisode]:
         """Queue episodes for another attempt; yield as failed those with no attempts left."""

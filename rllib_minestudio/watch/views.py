@@ -1,4 +1,6 @@
-"""What a session shows: a task that a person plays, and an agent that plays. Episodes: `episode`.
+"""What a session shows: a task that a person plays, and an agent that plays.
+
+A recorded episode is a view as well, `catalogue.EpisodeView`.
 
 All methods of a view are called by its session's thread.
 """

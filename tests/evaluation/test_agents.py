@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import os
+import time
 from collections.abc import Mapping
 
 import gymnasium as gym
@@ -332,6 +334,35 @@ def test_an_agent_that_cannot_be_interrupted_ends_its_process_and_nothing_is_los
     assert sorted(episode.index for episode in episodes) == [0, 1]
     ends = [(episode.error, episode.attempts) for episode in episodes]
     assert ends == [("its env runner died", 2)] * 2
+
+
+@pytest.mark.slow
+def test_episodes_of_a_runner_that_is_gone_are_played_by_one_that_had_finished(local_ray, tmp_path):
+    """Whether or not Ray can restart it; another runner is not asked to wait for that."""
+    order, settings = order_of(own_agents.Plain()), PlaySettings(max_attempts=2)
+    finishes = agent_runner.ray.remote(AgentRunner).remote()
+    ends = agent_runner.ray.remote(_Ends).options(max_restarts=0).remote(tmp_path / "finished")
+    specs = [EpisodeSpec(index) for index in range(2)]
+    attempts = {}
+    for played in agent_runner.play_on_actors({1: finishes, 2: ends}, specs, settings, order):
+        attempts[played.index] = (played.error, played.attempts)
+        (tmp_path / "finished").touch()
+    assert attempts == {0: (None, 1), 1: (None, 2)}
+
+
+class _Ends(AgentRunner):
+    """Ends its process when it is asked to play, once another runner has finished."""
+
+    def __init__(self, finished):
+        super().__init__()
+        self._finished = finished
+
+    def play(self, specs, settings, order):
+        while not self._finished.exists():
+            time.sleep(0.05)
+        time.sleep(0.3)
+        os._exit(1)
+        yield
 
 
 class _Impatient(AgentRunner):
