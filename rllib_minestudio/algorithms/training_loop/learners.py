@@ -14,6 +14,7 @@ import math
 import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -84,8 +85,7 @@ class Learners:
             max_in_a_row=MAX_FAILED_STARTS - 1,
         )
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="learner")
-        self._copies = ThreadPoolExecutor(1, thread_name_prefix="publications")
-        self._is_stopped = threading.Event()
+        self._copies = CopiesHere()
         self._state: State | None = None
         self._newer_state: Future[State] | None = None
         self.remember()
@@ -157,15 +157,8 @@ class Learners:
             return self._all([version])[0], state
 
         version, state = self._insist(publish)
-        self._copies.submit(self._copy_here, state)
+        self._copies.fetch(state)
         return version, state
-
-    def _copy_here(self, state: ray.ObjectRef) -> None:
-        """Wait until a copy is on this node; in a thread, which ends soon after `stop`."""
-        deadline = time.monotonic() + COPY_WITHIN_S
-        while time.monotonic() < deadline and not self._is_stopped.is_set():
-            if ray.wait([state], timeout=COPY_TICK_S)[0]:
-                return
 
     def weights(self) -> State:
         """Return the module's state and its version, for an evaluation."""
@@ -206,11 +199,10 @@ class Learners:
 
     def stop(self) -> None:
         """Kill remote learners, and end the threads."""
-        self._is_stopped.set()
+        self._copies.stop()
         if self.group.is_remote:
             end_group(self.group)
-        for threads in (self._thread, self._copies):
-            threads.shutdown(wait=False, cancel_futures=True)
+        self._thread.shutdown(wait=False, cancel_futures=True)
 
     # ---------------------------------------------------------------- in this process
 
@@ -294,6 +286,38 @@ class Learners:
             with suppress(RayError, FutureTimeoutError):
                 self._state = self._newer_state.result(self._timeout_s)
             self._newer_state = None
+
+
+class CopiesHere:
+    """Copies of published weights on this node, fetched one after the other by a thread.
+
+    If publications come faster than copies, those between are left out: a reference that waited for
+    its turn would hold its weights in the learner's object store.
+    """
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="publications")
+        self._is_stopped = threading.Event()
+        self._next: deque[ray.ObjectRef] = deque(maxlen=1)  # safe between threads
+
+    def fetch(self, state: ray.ObjectRef) -> None:
+        """Fetch a copy once the present one is here, unless another has been asked for by then."""
+        self._next.append(state)
+        self._thread.submit(self._fetch_next)
+
+    def stop(self) -> None:
+        """Let the thread end, which takes a moment."""
+        self._is_stopped.set()
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _fetch_next(self) -> None:
+        if not self._next:  # only this thread takes any away
+            return
+        state = self._next.popleft()
+        deadline = time.monotonic() + COPY_WITHIN_S
+        while time.monotonic() < deadline and not self._is_stopped.is_set():
+            if ray.wait([state], timeout=COPY_TICK_S)[0]:
+                return
 
 
 def _training_data(payloads: Sequence[Any]) -> TrainingData:

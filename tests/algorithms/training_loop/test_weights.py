@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import time
 
 import numpy as np
@@ -11,6 +12,7 @@ import ray
 from ray.exceptions import RayError
 
 from rllib_minestudio.algorithms.training_loop import weights
+from rllib_minestudio.algorithms.training_loop.learners import CopiesHere
 from rllib_minestudio.algorithms.training_loop.weights import WeightsPublisher
 from rllib_minestudio.errors import PartLostError
 from tests.algorithms.actors import freeze, is_running, kill, process_of, wait_until
@@ -35,6 +37,29 @@ def test_a_source_made_earlier_brings_what_was_published_later(publisher):
     assert pulled.version == 2
     np.testing.assert_array_equal(pulled.state["rl_module"], state(2)["rl_module"])
     assert source.pull(after_number=pulled.number) is None
+
+
+def test_copies_that_come_late_hold_no_publications_but_the_newest(local_ray, tmp_path):
+    """What waits for its turn would stay in the learner's object store, gigabytes at a time."""
+
+    @ray.remote(num_cpus=0)
+    def late(opened):
+        assert wait_until(opened.exists, 60)
+
+    def holders():
+        return [sys.getrefcount(published[number]) for number in range(3)]
+
+    copies = CopiesHere()
+    copies.fetch(late.remote(tmp_path / "opened"))
+    assert wait_until(lambda: not copies._next, 30)  # the thread waits for it
+    published = [ray.put(state(number)) for number in range(3)]
+    before = holders()
+    for number in range(3):
+        copies.fetch(published[number])
+    assert [now - then for now, then in zip(holders(), before, strict=True)] == [0, 0, 1]
+    (tmp_path / "opened").touch()
+    assert wait_until(lambda: not copies._next, 30)
+    copies.stop()
 
 
 def test_a_rollback_is_newer_though_its_version_is_lower(publisher):
