@@ -40,7 +40,11 @@ HONOURED: dict[str, str] = _table(
     ("A subclass of `MineStudioEnvRunner`; others are refused.", "env_runner_cls"),
     ("Steps per fragment.", "rollout_fragment_length"),
     ("Whether actions are sampled in training.", "explore"),
-    ("A runner whose rollout takes longer counts as hung, and is replaced.", "sample_timeout_s"),
+    (
+        "A runner whose rollout takes longer counts as hung, and is replaced; so does one that "
+        "evaluates, if it plays no step for as long.",
+        "sample_timeout_s",
+    ),
     ("How long a lost runner may take to come back.", "env_runner_restore_timeout_s"),
     ("Rollouts under way at each remote runner.", "max_requests_in_flight_per_env_runner"),
     (
@@ -160,7 +164,8 @@ REFUSED: dict[str, str] = _table(
     ),
     (
         "an evaluation plays a fixed set of whole episodes, evaluation_duration of them, however "
-        "long they take; use env_pool's timeouts and evaluation_options.max_attempts",
+        "long they take; use env_pool's timeouts, sample_timeout_s and "
+        "evaluation_options.max_attempts",
         "evaluation_auto_duration_min_env_steps_per_sample "
         "evaluation_auto_duration_max_env_steps_per_sample evaluation_sample_timeout_s "
         "evaluation_unhealthy_workers_timeout_s evaluation_error_after_n_consecutive_skips "

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import inspect
 import logging
-import math
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -66,6 +65,8 @@ from rllib_minestudio.foundation.processes import FailureBudget
 RECOVERY_SECONDS = 300.0
 """How long Ray may take to restart an env runner before the evaluation goes on without it."""
 _SECONDS_BETWEEN_PINGS = 0.5
+_SECONDS_BETWEEN_LOOKS = 2.0
+"""Between looks for env runners that have been silent for too long."""
 
 
 def play_episodes(
@@ -79,7 +80,8 @@ def play_episodes(
 
     All episodes are played to their end, so short ones are not overrepresented. The episodes that
     an env runner had left when it died are repeated, by the same env runner once Ray has restarted
-    it, or by another.
+    it, or by another. One that tells of no step for `sample_timeout_s` counts as hung, and is
+    killed.
 
     Args:
         group: `EvaluationEnvRunner`s; the remote ones play if there are any, else the local one.
@@ -97,11 +99,16 @@ def play_episodes(
     if not actors:
         yield from group.local_env_runner.play(specs, settings, weights, prior)
         return
-    yield from play_on_actors(actors, specs, settings, weights, prior)
+    silence_s = group._remote_config.sample_timeout_s
+    yield from play_on_actors(actors, specs, settings, weights, prior, silence_s=silence_s)
 
 
 def play_on_actors(
-    actors: Mapping[int, Any], specs: Sequence[EpisodeSpec], settings: PlaySettings, *shared: Any
+    actors: Mapping[int, Any],
+    specs: Sequence[EpisodeSpec],
+    settings: PlaySettings,
+    *shared: Any,
+    silence_s: float,
 ) -> Iterator[Played]:
     """Play episodes on actors and yield each as it ends; see `play_episodes`.
 
@@ -110,13 +117,16 @@ def play_on_actors(
         specs: Episodes to play.
         settings: How to play them.
         shared: Further arguments of `play`, the same for all actors.
+        silence_s: Seconds without a word after which an actor counts as hung.
 
     Raises:
         EnvRunnersLostError: No actor is left.
         MineStudioError: An actor gave up.
     """
     references = [None if part is None else ray.put(part) for part in shared]
-    yield from _RemoteRunners(actors, settings, references).play(specs)
+    played = _RemoteRunners(actors, settings, references, silence_s).play(specs)
+    wants_steps = settings.tells_steps
+    yield from (one for one in played if wants_steps or not isinstance(one, StepsPlayed))
 
 
 @dataclass
@@ -126,12 +136,12 @@ class _Stream:
     Attributes:
         worker: Index of the env runner.
         specs: The episodes that it still has to play; None while Ray restarts it.
-        deadline: Monotonic time by which it must have been restarted.
+        deadline: Monotonic time by which it must have said something, or have been restarted.
     """
 
     worker: int
     specs: dict[int, EpisodeSpec] | None
-    deadline: float = math.inf
+    deadline: float
 
 
 class _RemoteRunners:
@@ -142,10 +152,12 @@ class _RemoteRunners:
         actors: Mapping[int, Any],
         settings: PlaySettings,
         shared: Sequence[ray.ObjectRef | None],
+        silence_s: float,
     ) -> None:
         self._actors = actors
-        self._settings = settings
+        self._settings = replace(settings, tells_steps=True)  # a sign of life every second
         self._shared = shared
+        self._silence_s = silence_s
         self._streams: dict[Any, _Stream] = {}
         self._waiting: list[EpisodeSpec] = []
         self._idle = list(actors)
@@ -154,12 +166,14 @@ class _RemoteRunners:
         self._waiting = list(specs)
         self._hand_out()
         while self._streams:
-            for ready in ray.wait(list(self._streams), num_returns=1)[0]:
+            streams = list(self._streams)
+            for ready in ray.wait(streams, num_returns=1, timeout=_SECONDS_BETWEEN_LOOKS)[0]:
                 stream = self._streams[ready]
                 if stream.specs is None:
                     self._resume(ready, stream)
                 else:
                     yield from self._advance(ready, stream, stream.specs)
+            yield from self._look_for_hung()
         if self._waiting:
             raise EnvRunnersLostError(
                 f"All {len(self._actors)} env runners of the evaluation were lost with "
@@ -180,7 +194,11 @@ class _RemoteRunners:
                 .play.options(num_returns="streaming")
                 .remote(specs, self._settings, *self._shared)
             )
-            self._streams[generator] = _Stream(worker, {spec.index: spec for spec in specs})
+            self._streams[generator] = _Stream(
+                worker,
+                {spec.index: spec for spec in specs},
+                time.monotonic() + self._silence_s,
+            )
 
     def _advance(
         self, generator: Any, stream: _Stream, specs: dict[int, EpisodeSpec]
@@ -197,19 +215,40 @@ class _RemoteRunners:
                 raise error.cause from error
             raise
         except RayActorError as error:
-            del self._streams[generator]
-            _logger.warning(
-                "Env runner %d of the evaluation died with %d episodes to go, which will be "
-                "repeated: %s",
-                *(stream.worker, len(specs), error),
-            )
-            self._await(stream.worker, time.monotonic() + RECOVERY_SECONDS)
-            yield from self._lost(specs.values())
-            self._hand_out()
+            yield from self._lose(generator, stream, specs, f"died ({error})")
         else:
+            stream.deadline = time.monotonic() + self._silence_s
             if not isinstance(played, StepsPlayed):
                 del specs[played.index]
             yield played
+
+    def _look_for_hung(self) -> Iterator[Played]:
+        """Kill env runners that have been silent for too long, and forget those that stay away."""
+        now = time.monotonic()
+        for reference, stream in list(self._streams.items()):
+            # What has arrived counts, however late it is read.
+            if now < stream.deadline or ray.wait([reference], timeout=0)[0]:
+                continue
+            if stream.specs is None:
+                del self._streams[reference]
+                self._tell_of_absence(stream.worker)
+            else:
+                ray.kill(self._actors[stream.worker], no_restart=False)
+                what = f"hung (it told of no step for {self._silence_s:g} s)"
+                yield from self._lose(reference, stream, stream.specs, what)
+
+    def _lose(
+        self, generator: Any, stream: _Stream, specs: dict[int, EpisodeSpec], what: str
+    ) -> Iterator[Played]:
+        """Have the episodes of an env runner repeated, and wait for it to be restarted."""
+        del self._streams[generator]
+        _logger.warning(
+            "Env runner %d of the evaluation %s with %d episodes to go, which will be repeated.",
+            *(stream.worker, what, len(specs)),
+        )
+        self._await(stream.worker, time.monotonic() + RECOVERY_SECONDS)
+        yield from self._lost(specs.values())
+        self._hand_out()
 
     def _await(self, worker: int, deadline: float) -> None:
         """Ping an env runner that died; the answer is awaited together with the streams."""
@@ -225,13 +264,18 @@ class _RemoteRunners:
             if time.monotonic() < stream.deadline:
                 time.sleep(_SECONDS_BETWEEN_PINGS)  # other runners' episodes wait in their streams
                 self._await(stream.worker, stream.deadline)
+            else:
+                self._tell_of_absence(stream.worker)
         except RayActorError:
-            _logger.warning(
-                "Env runner %d of the evaluation could not be restarted.", stream.worker
-            )
+            self._tell_of_absence(stream.worker)
         else:
             self._idle.append(stream.worker)
             self._hand_out()
+
+    def _tell_of_absence(self, worker: int) -> None:
+        _logger.warning(
+            "Env runner %d of the evaluation could not be restarted: it goes on without.", worker
+        )
 
     def _lost(self, specs: Any) -> Iterator[EvaluatedEpisode]:
         """Queue episodes for another attempt; yield as failed those with no attempts left."""
@@ -246,12 +290,14 @@ class _RemoteRunners:
                     length=0,
                     undiscounted_return=0.0,
                     attempts=spec.attempt,
-                    error="its env runner died",
+                    error="its env runner died or hung",
                 )
 
 
 # ----- evaluation of foreign agents; the counterpart of `EvaluationEnvRunner`, which plays policies
 
+LONGEST_START_S = 600.0
+"""Beyond what its agent may take, how long a process may be silent: Minecraft takes minutes."""
 FAILURES_IN_A_ROW = 10
 """Failures in a row after which a process stops playing, since the next attempts would fail too."""
 
@@ -543,7 +589,8 @@ class AgentGroup:
             )
             count = min(self._workers, episodes)
             self._actors = {i + 1: kind.remote(ends_hung=True) for i in range(count)}
-        yield from play_on_actors(self._actors, specs, settings, order)
+        silence_s = LONGEST_START_S + max(order.timeout_s, LEAST_TO_MAKE_S)
+        yield from play_on_actors(self._actors, specs, settings, order, silence_s=silence_s)
 
     def stop(self) -> None:
         """End the processes; the next `play` starts new ones."""

@@ -6,7 +6,6 @@ import itertools
 from dataclasses import replace
 
 import pytest
-import ray
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
 from rllib_minestudio.errors import EnvPoolError
@@ -17,6 +16,7 @@ from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
 from rllib_minestudio.evaluation.policy_loading import evaluation_config
 from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings
 from rllib_minestudio.recordings import find_recordings
+from tests.algorithms.actors import freeze, kill, process_of
 from tests.evaluation.toy_envs import Fragile
 
 
@@ -24,8 +24,9 @@ from tests.evaluation.toy_envs import Fragile
 def make_group(make_config, local_ray):
     groups = []
 
-    def make(workers, **options):
-        config = evaluation_config(make_config(**options), num_env_runners=workers)
+    def make(workers, silence_s=60.0, **options):
+        config = make_config(**options).env_runners(sample_timeout_s=silence_s)
+        config = evaluation_config(config, num_env_runners=workers)
         groups.append(EnvRunnerGroup(config=config, local_env_runner=workers == 0))
         return groups[-1]
 
@@ -82,18 +83,20 @@ def test_the_summary_is_the_same_whatever_the_number_of_workers(make_group, tmp_
 
 
 @pytest.mark.slow
-def test_what_an_env_runner_leaves_when_it_dies_is_played_again(make_group):
-    group = make_group(2, pool="inline", failure_length=800)
+@pytest.mark.parametrize("end", [kill, freeze])
+def test_what_an_env_runner_leaves_when_it_dies_or_hangs_is_played_again(make_group, end):
+    group = make_group(2, silence_s=4.0, pool="inline", failure_length=800)
     local = make_group(0, pool="inline", failure_length=800)
     weights = local.local_env_runner.module.get_state()
     settings = PlaySettings(seed=1)
     expected = {e.index: e.info["trace"] for e in play_episodes(local, 12, settings, weights)}
+    process = process_of(group._worker_manager.actors()[1])
     group.foreach_env_runner(lambda _: None)  # a call that had not begun would lose nothing
     found = {}
     for episode in play_episodes(group, 12, settings, weights):
         found[episode.index] = episode
         if len(found) == 1:
-            ray.kill(group._worker_manager.actors()[1], no_restart=False)
+            end(process)
     assert {i: e.info["trace"] for i, e in found.items()} == expected
     assert {e.attempts for e in found.values()} == {1, 2}
 
