@@ -228,6 +228,9 @@ FOLDER = "evaluation"
 """Subfolder for summaries and recordings, with one folder per evaluation. Its parent is the trial's
 folder, or the algorithm's `logdir` if no experiment runs it."""
 
+METRICS_WITHIN_S = 60.0
+"""How long an env runner may take to return what callbacks have logged; then it is left out."""
+
 _LOCAL = "local"
 """pyarrow's name of the local file system."""
 
@@ -361,7 +364,9 @@ def _evaluate(
         metrics.log_value(name, value, window=1)
     told = [metrics.reduce()]
     if wanted_callbacks(algorithm.evaluation_config or algorithm.config):
-        told += group.foreach_env_runner(lambda runner: runner.get_metrics())  # logged by callbacks
+        told += group.foreach_env_runner(  # logged by callbacks
+            lambda runner: runner.get_metrics(), timeout_seconds=METRICS_WITHIN_S
+        )
     algorithm.metrics.aggregate(told, key=(EVALUATION_RESULTS, ENV_RUNNER_RESULTS))
     return reported(summary), steps, steps
 

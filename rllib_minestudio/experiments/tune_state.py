@@ -247,7 +247,8 @@ def log_missing_results(trial_folder: Path, records: Sequence[CheckpointRecord])
     """Append the results of checkpoints to `result.json` if it lacks their iterations.
 
     Tune saves the checkpoint of an iteration before it logs the result: a driver that was killed in
-    between would leave a gap in the learning curve.
+    between would leave a gap in the learning curve. One that was killed while it logged leaves a
+    line without an end, to which Tune would append the next result.
 
     Args:
         trial_folder: The trial's folder.
@@ -255,9 +256,10 @@ def log_missing_results(trial_folder: Path, records: Sequence[CheckpointRecord])
     """
     logged = {result[ITERATION] for result in read_history(trial_folder)}
     missing = [record.result for record in records if record.iteration not in logged]
-    if missing:
-        file = trial_folder / RESULTS_FILE
-        text = file.read_text() if file.is_file() else ""
+    file = trial_folder / RESULTS_FILE
+    text = file.read_text() if file.is_file() else ""
+    is_cut_short = text != "" and not text.endswith("\n")
+    if missing or is_cut_short:
         lines = [*text.splitlines(), *(json.dumps(result) for result in missing)]
         write_whole(file, "".join(f"{line}\n" for line in lines))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,7 +17,8 @@ def clock(monkeypatch):
     class Clock:
         now = 0.0
 
-    monkeypatch.setattr(processes.time, "monotonic", lambda: Clock.now)
+    # The module's clock alone: threads of this process have deadlines.
+    monkeypatch.setattr(processes, "time", SimpleNamespace(monotonic=lambda: Clock.now))
     return Clock
 
 

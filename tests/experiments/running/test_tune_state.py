@@ -104,6 +104,17 @@ def test_a_result_that_was_saved_but_not_logged_is_logged(trial, tmp_path, logge
     assert results[1]["env_runners"]["episode_return_mean"] == 1.0
 
 
+def test_a_result_that_was_cut_short_does_not_take_the_next_one_with_it(trial, tmp_path):
+    file = tmp_path / "run" / "trial" / "result.json"
+    whole = [json.dumps({"training_iteration": iteration}) for iteration in (5, 10, 11)]
+    file.write_text("\n".join([*whole[:2], whole[2][:9]]))
+    ContinueTrials().on_step_begin(0, [trial])
+    with file.open("a") as appended:  # as Tune does
+        appended.write(f"{whole[2]}\n")
+    results = read_history(file.parent)
+    assert [result["training_iteration"] for result in results] == [5, 10, 11]
+
+
 def test_a_trial_goes_on_from_its_newest_checkpoint(trial, tmp_path):
     (tmp_path / "run" / "trial" / "checkpoint_000002").mkdir()  # cut short
     ContinueTrials().on_step_begin(0, [trial])
