@@ -190,8 +190,8 @@ _MOST_SUFFIXES = 4
 
 def contents(folder: str | Path) -> str:
     """Return in words what a folder without a recorded episode holds instead."""
-    files = (path for path in Path(folder).rglob("*") if path.is_file())
-    counts = Counter(path.suffix.lower() for path in islice(files, _MOST_FILES))
+    names = (name for _, _, names in os.walk(folder) for name in names)
+    counts = Counter(Path(name).suffix.lower() for name in islice(names, _MOST_FILES))
     if not counts:
         return f"{str(folder)!r} holds no files"
     found = ", ".join(

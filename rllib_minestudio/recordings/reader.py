@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
 from itertools import islice
@@ -272,7 +273,18 @@ def find_recordings(root: str | Path) -> Iterator[Recording]:
     root = Path(root)
     if not root.is_dir():
         raise RecordingError(f"There is no folder {str(root)!r} with recordings.")
-    for file in sorted(root.rglob(EPISODE_FILE)):
-        folder = file.parent
-        if not any(part.startswith(".") for part in folder.relative_to(root).parts):
-            yield Recording(folder)
+    yield from map(Recording, recorded_folders(root))
+
+
+def recorded_folders(root: Path) -> list[Path]:
+    """Return the folders of all recordings in a folder and below, sorted.
+
+    Hidden folders, which hold what is unfinished, are not entered: whoever records may remove them
+    meanwhile.
+    """
+    found = []
+    for folder, inner, files in os.walk(root):
+        inner[:] = [name for name in inner if not name.startswith(".")]
+        if EPISODE_FILE in files:
+            found.append(Path(folder, EPISODE_FILE))
+    return [file.parent for file in sorted(found)]

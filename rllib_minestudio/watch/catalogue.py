@@ -44,6 +44,7 @@ from rllib_minestudio.foundation.recording_options import OBSERVATION
 from rllib_minestudio.foundation.values import plain
 from rllib_minestudio.recordings import Recording
 from rllib_minestudio.recordings.layout import EPISODE_FILE
+from rllib_minestudio.recordings.reader import recorded_folders
 from rllib_minestudio.recordings.video import Frame
 from rllib_minestudio.watch.agents import (
     CheckpointPlayer,
@@ -436,10 +437,8 @@ class Catalogue:
         root = folder.resolve()
         if not root.is_dir():
             return
-        for file in sorted(root.rglob(EPISODE_FILE))[-MOST_ENTRIES:]:
-            place = file.parent
+        for place in recorded_folders(root)[-MOST_ENTRIES:]:
             parts = place.relative_to(root).parts
-            is_hidden = any(part.startswith(".") for part in parts)
-            if not is_hidden and file.resolve().is_relative_to(root):
+            if (place / EPISODE_FILE).resolve().is_relative_to(root):
                 name = "/".join(parts) or place.name
                 yield Entry("episode", name, "", str(folder), str(place))

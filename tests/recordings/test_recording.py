@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -217,6 +218,28 @@ def test_a_full_disk_is_an_error_that_says_so_and_leaves_nothing(tmp_path):
         writer.finish({})
     assert os.listdir(tmp_path) == []
     shutil.rmtree(tmp_path)
+
+
+def test_recordings_are_listed_while_others_are_made_and_discarded(tmp_path):
+    """As a page does whose player discards; folders vanish between two looks of whoever lists."""
+    record(tmp_path / "e").finish({})
+    is_over = threading.Event()
+
+    def make_and_discard():
+        while not is_over.is_set():
+            for number in range(20):
+                (tmp_path / f".{number}.partial" / "inner").mkdir(parents=True, exist_ok=True)
+            for number in range(20):
+                shutil.rmtree(tmp_path / f".{number}.partial")
+
+    other = threading.Thread(target=make_and_discard)
+    other.start()
+    try:
+        for _ in range(300):
+            assert [r.path.name for r in find_recordings(tmp_path)] == ["e"]
+    finally:
+        is_over.set()
+        other.join()
 
 
 LONG = """
