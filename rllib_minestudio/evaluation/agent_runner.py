@@ -80,7 +80,7 @@ def play_episodes(
 
     All episodes are played to their end, so short ones are not overrepresented. The episodes that
     an env runner had left when it died are repeated, by the same env runner once Ray has restarted
-    it, or by another. One that tells of no step for `sample_timeout_s` counts as hung, and is
+    it, or by another. One that reports no step for `sample_timeout_s` counts as hung, and is
     killed.
 
     Args:
@@ -234,7 +234,7 @@ class _RemoteRunners:
                 self._tell_of_absence(stream.worker)
             else:
                 ray.kill(self._actors[stream.worker], no_restart=False)
-                what = f"hung (it told of no step for {self._silence_s:g} s)"
+                what = f"hung (it reported no step for {self._silence_s:g} s)"
                 yield from self._lose(reference, stream, stream.specs, what)
 
     def _lose(
@@ -274,7 +274,7 @@ class _RemoteRunners:
 
     def _tell_of_absence(self, worker: int) -> None:
         _logger.warning(
-            "Env runner %d of the evaluation could not be restarted: it goes on without.", worker
+            "Env runner %d of the evaluation could not be restarted; the others go on.", worker
         )
 
     def _lost(self, specs: Any) -> Iterator[EvaluatedEpisode]:
