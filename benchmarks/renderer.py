@@ -9,6 +9,8 @@ were drawn one after the other. Without `--before`, only this tree is measured.
 |---|---|
 | plains | the player walks and looks around among ten cows, with a sword in hand |
 | forest | the same between trees |
+| mown | the plains without plants, as they were before blocks had shapes |
+| hedged | the forest without plants, its leaves replaced by whole cubes |
 | village | the same between houses with windows, stairs for roofs, fences and doors |
 | night | the forest at midnight |
 | underground | the player walks and looks around in unlit tunnels |
@@ -46,6 +48,8 @@ SIZES = (64, 128)
 TURNS = (
     ("plains",),
     ("forest",),
+    ("mown",),
+    ("hedged",),
     ("village",),
     ("night",),
     ("underground",),
@@ -57,7 +61,8 @@ TURNS = (
 SCENES = tuple(scene for scenes in TURNS for scene in scenes)
 SEED, COWS, ENGINES, BLOCK = 7, 10, 4, 20
 BOUNDS = {
-    **dict.fromkeys(("plains", "night", "underground"), 1.25),
+    **dict.fromkeys(("mown", "hedged", "night", "underground"), 1.25),
+    "plains": 1.3,
     **dict.fromkeys(("forest", "village"), 1.6),
     "lamplight": 1.2,
 }
@@ -72,11 +77,14 @@ def new_engine(scene: str, size: int) -> Any:
     from rllib_minestudio.env.voxel.engine import VoxelEngine
 
     engine = VoxelEngine(frame_size=(size, size))
-    engine.reset(SEED, biome="forest" if scene in ("forest", "night") else "plains")
+    is_forest = scene in ("forest", "hedged", "night")
+    engine.reset(SEED, biome="forest" if is_forest else "plains")
     if scene == "night":
         engine.execute("/time set midnight")
     engine.execute("/give @p iron_sword")
-    if scene == "plains":
+    if scene in ("mown", "hedged"):
+        mow(engine)
+    if scene in ("plains", "mown"):
         for cow in range(COWS):
             angle = cow / COWS * 2 * math.pi
             x, z = 6 * math.sin(angle), 6 * math.cos(angle)
@@ -106,6 +114,23 @@ def new_engine(scene: str, size: int) -> Any:
     for _ in range(20):
         engine.tick({})
     return engine
+
+
+PLANTS = (
+    *("grass", "tall_grass", "fern", "large_fern", "dandelion", "poppy", "azure_bluet"),
+    *("oxeye_daisy", "cornflower", "lily_of_the_valley", "lilac", "rose_bush", "peony"),
+    *("red_tulip", "orange_tulip", "white_tulip", "pink_tulip", "sugar_cane", "pumpkin"),
+    *("brown_mushroom", "red_mushroom", "allium", "blue_orchid", "sunflower", "dead_bush"),
+)
+
+
+def mow(engine: Any) -> None:
+    """Remove all plants around the player, and replace leaves by cubes of their colour."""
+    replaced = {**dict.fromkeys(PLANTS, "air"), "oak_leaves": "green_wool"}
+    replaced["birch_leaves"] = "green_wool"
+    for block, by in replaced.items():
+        for layer in range(-16, 24):
+            engine.execute(f"/fill ~-80 ~{layer} ~-80 ~80 ~{layer} ~80 {by} replace {block}")
 
 
 HOUSE = (

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 from numba import float32, int32, int64, uint8, uint32
+from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.render.camera import (
     FOG_RGB,
@@ -46,6 +47,10 @@ from rllib_minestudio.env.voxel.render.models import (
     ROLL_SIN,
     SWING_COS,
     SWING_SIN,
+    place_falling,
+    place_items,
+    place_mobs,
+    place_thrown,
 )
 from rllib_minestudio.env.voxel.render.textures import TRANSPARENT
 
@@ -57,6 +62,8 @@ FAR = np.float32(1e9)
 HALF, ONE, ZERO = np.float32(0.5), np.float32(1), np.float32(0)
 SMALLEST_SLOPE = np.float32(1e-6)
 SEE_THROUGH = np.uint32(TRANSPARENT)
+
+Records = NDArray[np.void]
 
 # Frames have at least this many rows and columns, see `renderer`.
 TILE = 8
@@ -412,32 +419,40 @@ def _from_near_to_far(instances: Floats, count: int, view: float, order: Ints) -
 
 
 @scratch_kernel
-def render_instances(
-    instances: Floats,
-    models: Ints,
-    count: int,
-    boxes: Floats,
-    textures: Ints,
-    first_box: Ints,
-    atlas: Words,
-    camera: Floats,
-    across: Floats,
-    upward: Floats,
-    columns_before: Ints,
-    rows_before: Ints,
-    image: Bytes,
-    depth: Floats,
-) -> None:
-    """Draw instances over a frame of terrain.
+def render_entities(
+    mobs: Records, mob_count: int, items: Records, item_count: int, thrown: Records,
+    thrown_count: int, falling: Records, falling_count: int, mob_models: Ints, item_models: Ints,
+    block_models: Ints, boxes: Floats, textures: Ints, first_box: Ints, atlas: Words, light: Bytes,
+    eye: NDArray[np.float64], half_width: float, half_height: float, instances: Floats,
+    models: Ints, camera: Floats, across: Floats, upward: Floats, columns_before: Ints,
+    rows_before: Ints, image: Bytes, depth: Floats,
+) -> None:  # fmt: skip
+    """Draw mobs, dropped and thrown items and falling blocks over a frame of terrain.
+
+    One kernel, as each call costs a microsecond or two.
 
     Args:
-        instances: float32 (n, INSTANCE_SIZE), see `models`.
-        models: int32 (n,), the model of each instance.
-        count: Number of instances in use.
+        mobs: Records of `entities.records.MOB_DTYPE`.
+        mob_count: Number of records in use.
+        items: Records of `ITEM_DTYPE`.
+        item_count: Number of records in use.
+        thrown: Records of `THROWN_DTYPE`.
+        thrown_count: Number of records in use.
+        falling: Records of `FALLING_DTYPE`.
+        falling_count: Number of records in use.
+        mob_models: See `models.Models.mob`.
+        item_models: See `models.Models.item`.
+        block_models: See `models.Models.block`.
         boxes: See `models.Models`.
         textures: See `models.Models`.
         first_box: See `models.Models`.
         atlas: See `models.Models`.
+        light: uint8 (2**23,), see `light_field`.
+        eye: float64 (3,), world position of the eye.
+        half_width: Half the view's width one block ahead.
+        half_height: Half its height.
+        instances: float32 (n, INSTANCE_SIZE), working memory, see `models`.
+        models: int32 (n,), working memory.
         camera: float32 (CAMERA_SIZE,).
         across: See `hand.PixelRays`.
         upward: See `hand.PixelRays`.
@@ -446,6 +461,24 @@ def render_instances(
         image: uint8 (h * w * 3,), drawn into.
         depth: float32 (h * w,), planar depth, updated.
     """
+    count = place_mobs(
+        mobs, mob_count, mob_models, light, camera, eye, half_width, half_height, instances,
+        models, 0,
+    )  # fmt: skip
+    count = place_items(
+        items, item_count, item_models, light, camera, eye, half_width, half_height, instances,
+        models, count,
+    )  # fmt: skip
+    count = place_thrown(
+        thrown, thrown_count, item_models, light, camera, eye, half_width, half_height, instances,
+        models, count,
+    )  # fmt: skip
+    count = place_falling(
+        falling, falling_count, block_models, light, camera, eye, half_width, half_height,
+        instances, models, count,
+    )  # fmt: skip
+    if count == 0:
+        return
     rays = PixelRays(across, upward, columns_before, rows_before)
     step_x, step_y, mip = camera[STEP_X], camera[STEP_Y], camera[MIP_DEPTH]
     model_frame = np.empty(FRAME_SIZE, np.float32)

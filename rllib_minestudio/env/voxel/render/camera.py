@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
-from numba import int32
+from numba import int32, int64
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.data import TICKS_PER_SECOND
@@ -22,6 +23,7 @@ from rllib_minestudio.env.voxel.entities.records import HURT_TICKS
 from rllib_minestudio.env.voxel.kernels import kernel, shared_with_kernels
 from rllib_minestudio.env.voxel.player.player import STANDING_EYES, Player
 from rllib_minestudio.env.voxel.world.box_field import WINDOW
+from rllib_minestudio.env.voxel.world.light_field import light_at
 
 # Indices into the camera vector.
 EYE_X, EYE_Y, EYE_Z = 0, 1, 2  # eye inside its block column (x, z in 0..1); y in the world
@@ -233,10 +235,16 @@ HURT_ROLL = 14.0
 """Degrees. Minecraft 1.16 always tilts to the left: its client learns nothing of the attacker."""
 FLICKERING_TICKS = 200
 """Ticks before its end from which night vision flickers."""
+LOWERED = 0.6
+"""How far below its place a hand is that is fully lowered, in blocks."""
+POSE_STEPS = 48
+"""Steps per block to which the places of a hand are rounded, so that those of a walking player are
+soon all drawn: there are some twenty. In the game's window, half a step is three pixels."""
 
-# What `_look` writes.
-COLUMN_X, COLUMN_Z, FOV_GAIN, SWING, DROP, BOB, STRIDE, HURT, HAND, CHARGE = range(3, 13)
-SIZE = 13
+# What `_look` writes; those of a `HandPose` lie side by side, in its order.
+COLUMN_X, COLUMN_Z, FOV_GAIN, SWING, DROP, ASIDE, RISE, HURT, HAND, CHARGE = range(3, 13)
+SHINE, HEALTH, FOOD = range(13, 16)
+SIZE = 16
 
 Doubles = NDArray[np.float64]
 
@@ -249,7 +257,7 @@ def bobbing(bob: float, stride: float) -> tuple[float, float]:
 
 
 @shared_with_kernels
-def hurt_roll(hurt: int) -> float:
+def hurt_roll(hurt: float) -> float:
     """How far what is seen is rolled `hurt` ticks before the end of a hit, in degrees."""
     return -HURT_ROLL * math.sin((hurt / HURT_TICKS) ** 4 * math.pi)
 
@@ -298,8 +306,8 @@ def _sway_camera(matrix: Doubles, camera: Floats, eye: Doubles) -> None:
 
 
 @scratch_kernel
-def _look(players: NDArray[np.void], camera: Floats, seen: Doubles) -> None:
-    """Move the camera to a player's eyes; write the eye and what else the view depends on."""
+def _look(players: NDArray[np.void], light: Bytes, camera: Floats, seen: Doubles) -> None:
+    """Move the camera to a player's eyes; write the eye and what else the frame depends on."""
     player = players[0]
     for axis in range(3):
         seen[axis] = player.position[axis] - player.moved[axis]
@@ -313,11 +321,16 @@ def _look(players: NDArray[np.void], camera: Floats, seen: Doubles) -> None:
     camera[EYE_X], camera[EYE_Y] = seen[0] - seen[COLUMN_X], seen[1]
     camera[EYE_Z] = seen[2] - seen[COLUMN_Z]
     seen[FOV_GAIN] = player.fov_gain_seen
-    seen[SWING], seen[DROP] = player.swing_seen, player.hand_drop_seen
-    seen[BOB], seen[STRIDE], seen[HURT] = player.bob_seen, player.stride, player.hurt_ticks
+    aside, rise = bobbing(player.bob_seen, player.stride)
+    seen[SWING], seen[HURT] = player.swing_seen, player.hurt_ticks
+    seen[DROP] = np.rint(player.hand_drop_seen * LOWERED * POSE_STEPS)
+    seen[ASIDE], seen[RISE] = np.rint(aside * POSE_STEPS), np.rint(rise * POSE_STEPS)
     seen[HAND] = -1 if player.hand_item == player.held_item else player.hand_item
     charged = player.recharge_ticks * player.attack_speed / TICKS_PER_SECOND
     seen[CHARGE] = min(max(charged, 0.0), 1.0)
+    x, y, z = int64(seen[COLUMN_X]), int64(math.floor(seen[1])), int64(seen[COLUMN_Z])
+    seen[SHINE] = LIGHT + 3 * light_at(light, x, y, z)
+    seen[HEALTH], seen[FOOD] = math.ceil(player.health), player.food
 
 
 def night_vision(player: Player) -> float:
@@ -331,19 +344,38 @@ def night_vision(player: Player) -> float:
     return 0.7 + 0.3 * math.sin(0.2 * math.pi * ticks)
 
 
+class HandPose(NamedTuple):
+    """How a hand is held; equal poses give equal pictures.
+
+    Bobbing shifts it. That it also turns, by half a degree at most, is left out.
+
+    Attributes:
+        swing: Progress of the arm's swing, 0 to 1.
+        drop: How far the hand is lowered, in whole steps of 1 / `POSE_STEPS` blocks.
+        aside: How far it bobs to the right, in such steps.
+        rise: How far it bobs upwards.
+        hurt: Ticks left of the reaction to a hit.
+    """
+
+    swing: float = 0.0
+    drop: float = 0.0
+    aside: float = 0.0
+    rise: float = 0.0
+    hurt: float = 0.0
+
+
 class Viewpoint:
-    """How a player sees the world.
+    """How a player sees the world, and what the display tells of the player.
 
     Attributes:
         eye: float64 (3,), position of the eye in the world.
         fov_gain: Share by which the field of view is wider than usual.
-        swing: Progress of the arm's swing, 0 to 1.
-        drop: How far the hand is lowered, 0 to 1.
-        bob: How much the view bobs, 0 to 0.1.
-        stride: Phase of the steps.
-        hurt: Ticks left of the reaction to a hit.
+        pose: How the hand is held.
         hand: Item id that the hand shows, 0 for none; -1 for the one in the selected slot.
         charge: Share of a full attack that the bar below the crosshair shows.
+        shine: Where in the camera vector the light at the eye is, which is that on the hand.
+        health: Health points, rounded up, 0 to 20.
+        food: Food level, 0 to 20.
     """
 
     def __init__(self, camera: Camera) -> None:
@@ -351,13 +383,19 @@ class Viewpoint:
         self._camera = camera
         self._seen = np.zeros(SIZE)
         self.eye = self._seen[:3]
-        self.fov_gain = self.swing = self.drop = self.bob = self.stride = 0.0
-        self.hurt, self.hand, self.charge = 0, -1, 1.0
+        self.fov_gain, self.pose, self.hand, self.charge = 0.0, HandPose(), -1, 1.0
+        self.shine, self.health, self.food = LIGHT, 0, 0
 
-    def follow(self, player: Player) -> None:
-        """Move the camera to the player's eyes, and read how the player sees."""
-        _look(player.records, self._camera.vector, self._seen)
+    def follow(self, player: Player, light: Bytes) -> None:
+        """Move the camera to a player's eyes, and read how the player sees.
+
+        Args:
+            player: The player.
+            light: uint8 (2**23,), both levels of each cell, see `light_field`.
+        """
+        _look(player.records, light, self._camera.vector, self._seen)
         seen = self._seen.tolist()
         self._camera.column_x, self._camera.column_z = int(seen[COLUMN_X]), int(seen[COLUMN_Z])
-        self.fov_gain, self.swing, self.drop, self.bob, self.stride = seen[FOV_GAIN:HURT]
-        self.hurt, self.hand, self.charge = int(seen[HURT]), int(seen[HAND]), seen[CHARGE]
+        self.fov_gain, self.pose = seen[FOV_GAIN], HandPose._make(seen[SWING:HAND])
+        self.hand, self.charge = int(seen[HAND]), seen[CHARGE]
+        self.shine, self.health, self.food = map(int, seen[SHINE:])

@@ -9,6 +9,8 @@ The game counts the drift from the start of the program, for us it begins with t
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import float32, int32, uint8, uint32
 from numpy.typing import NDArray
@@ -57,6 +59,8 @@ ACROSS_X, ACROSS_Z = np.float32(0.9), np.float32(0.8)
 """Shades of the faces: bottom and top, and the sides across x and z."""
 FIRST, LAST = np.float32(-24), np.float32(39)
 """Cells that are drawn, counted from the eye's, in both directions."""
+REACHED = np.float32(math.sqrt(2) * CELL * (float(LAST) + 1))
+"""No cell that is drawn is farther away than this, sideways, in blocks."""
 FAINTEST = 26
 """Alpha of a pixel, of 255, from which on a cell has a box: the game's alpha test, at 0.1."""
 FARTHEST = np.float32(5000)
@@ -413,10 +417,10 @@ def _meet_fog(
 # ------------------------------------------------------------------------------------ a whole frame
 
 
-@render_kernel
-def _blended(before: int, added: int) -> int:
-    """A channel, uint8, of a pixel that a cloud is seen in; `added` in units of 1 / `WHOLE`."""
-    return uint8(uint32(uint32(before) * uint32(KEPT) + uint32(added)) >> uint32(WHOLE_BITS))
+@inlined_kernel
+def _blended(before: int, kept: int, added: int) -> int:
+    """A channel, uint8, of a pixel; `kept` and `added` in units of 1 / `WHOLE`."""
+    return uint8(uint32(uint32(before) * uint32(kept) + uint32(added)) >> uint32(WHOLE_BITS))
 
 
 @inlined_kernel
@@ -427,7 +431,7 @@ def _blend_faces(lanes: int, start: int, n: Ints, frame: Bytes) -> None:
             at = uint32(start + i) * uint32(3)
             for channel in range(3):
                 p = uint32(at + uint32(channel))
-                frame[p] = _blended(frame[p], n[RED + channel * LANES + i])
+                frame[p] = _blended(frame[p], KEPT, n[RED + channel * LANES + i])
 
 
 @inlined_kernel
@@ -436,12 +440,15 @@ def _blend_fog(camera: Floats, lanes: int, start: int, n: Ints, frame: Bytes) ->
     red = uint32((camera[FOG_RGB] * ALPHA + HALF) * WHOLE)
     green = uint32((camera[FOG_RGB + 1] * ALPHA + HALF) * WHOLE)
     blue = uint32((camera[FOG_RGB + 2] * ALPHA + HALF) * WHOLE)
+    # All pixels, as no processor could predict which ones meet a cloud.
     for i in range(lanes):
-        if n[MEETS + i]:
-            p = uint32(start + i) * uint32(3)
-            frame[p] = _blended(frame[p], red)
-            frame[p + uint32(1)] = _blended(frame[p + uint32(1)], green)
-            frame[p + uint32(2)] = _blended(frame[p + uint32(2)], blue)
+        meets, p = n[MEETS + i] != int32(0), uint32(start + i) * uint32(3)
+        kept = uint32(KEPT) if meets else uint32(1 << WHOLE_BITS)
+        r, g = (red if meets else uint32(0)), (green if meets else uint32(0))
+        b = blue if meets else uint32(0)
+        frame[p] = _blended(frame[p], kept, r)
+        frame[p + uint32(1)] = _blended(frame[p + uint32(1)], kept, g)
+        frame[p + uint32(2)] = _blended(frame[p + uint32(2)], kept, b)
 
 
 @render_kernel
@@ -483,6 +490,8 @@ def render_clouds(
     # Along the horizon, sky and clouds both have the colour of the fog by day.
     hazy = camera[DOME] / view
     lowest = hazy if camera[IS_CLEAR] > ZERO and rise >= view * hazy else ZERO
+    # Rays that rise less reach the layer beyond all cells that are drawn.
+    lowest = max(lowest, rise / np.sqrt(rise * rise + REACHED * REACHED))
     for py in range(height):
         sy = upward[py]
         highest = _highest_slope(camera, across[0], across[width - 1], sy)

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.player.player import SWING_TICKS
 from rllib_minestudio.env.voxel.render.camera import (
+    POSE_STEPS,
     STEP_X,
     STEP_Y,
     TILE,
     Bytes,
     Camera,
     Floats,
+    HandPose,
     Ints,
-    Viewpoint,
-    bobbing,
     hurt_roll,
     render_kernel,
     scratch_kernel,
@@ -50,9 +50,6 @@ SMALL_FRAME, SMALL_FRAME_RAYS = 300, 2
 NEAREST = 0.02
 HAND_BYTES = 4 * 1024**2
 """Most memory for the hands that a renderer keeps: at 128x128, some two hundred."""
-POSE_STEPS = 48
-"""Steps per block to which the places of a hand are rounded, so that those of a walking player are
-soon all drawn: there are some twenty. In the game's window, half a step is three pixels."""
 ARM, FLAT, BLOCK = range(3)
 """Kinds of hand: the bare arm, a flat picture or a block."""
 _SHADES = np.array(FACE_SHADE, np.float32)
@@ -86,35 +83,7 @@ class Hand(NamedTuple):
     keep: Bytes
 
 
-class HandPose(NamedTuple):
-    """How a hand is held; equal poses give equal pictures.
-
-    Attributes:
-        swing: Progress of the arm's swing, 0 to 1.
-        drop: How far the hand is lowered, in steps.
-        right: How far it bobs to the right, in steps.
-        up: How far it bobs upwards.
-        hurt: Ticks left of the reaction to a hit.
-    """
-
-    swing: float = 0.0
-    drop: int = 0
-    right: int = 0
-    up: int = 0
-    hurt: int = 0
-
-
-def pose_of(viewpoint: Viewpoint) -> HandPose:
-    """Return the pose of the hand of a player who sees the world like this.
-
-    Bobbing shifts it. That it also turns, by half a degree at most, is left out.
-    """
-    drop = round(viewpoint.drop * LOWERED * POSE_STEPS)
-    if not viewpoint.bob:
-        return HandPose(viewpoint.swing, drop, 0, 0, viewpoint.hurt)
-    right, up = bobbing(viewpoint.bob, viewpoint.stride)
-    steps = round(right * POSE_STEPS), round(up * POSE_STEPS)
-    return HandPose(viewpoint.swing, drop, *steps, viewpoint.hurt)
+NO_HAND = Hand(0, 0, np.zeros((0, 0), np.uint8), np.zeros((0, 0), np.uint8))
 
 
 class _View(NamedTuple):
@@ -137,17 +106,27 @@ class _View(NamedTuple):
 
 @scratch_kernel
 def blend_hand(
-    frame: Bytes, top: int, left: int, colour: Bytes, keep: Bytes, light: Floats
-) -> None:
-    """Blend a `Hand` into a frame, uint8 (H, W * 3).
+    frame: Bytes, stride: int, top: int, left: int, colour: Bytes, keep: Bytes, camera: Floats,
+    shine: int,
+) -> None:  # fmt: skip
+    """Blend a `Hand` into a frame.
 
-    `light`, float32 (3,), is the light on the hand's red, green and blue, 0..1.
+    Args:
+        frame: uint8 (h * w * 3,), drawn into.
+        stride: Bytes in a row of it.
+        top: See `Hand`, as the next three.
+        left: First column.
+        colour: In full light.
+        keep: What is kept of the frame.
+        camera: float32 (CAMERA_SIZE,).
+        shine: Where in it the light on the hand is.
     """
     lights = np.empty(colour.shape[1], np.float32)
     for at in range(len(lights)):
-        lights[at] = light[at % 3]
+        lights[at] = camera[shine + at % 3]
     for row in range(colour.shape[0]):
-        into = frame[top + row, 3 * left : 3 * left + colour.shape[1]]
+        start = (top + row) * stride + 3 * left
+        into = frame[start : start + colour.shape[1]]
         for at in range(colour.shape[1]):
             over = int32(float32(colour[row, at]) * lights[at])
             # Exactly into * keep / 255, rounded, without a division.
@@ -223,15 +202,16 @@ class Hands:
 @lru_cache(maxsize=512)
 def _view(kind: int, pose: HandPose, sampling: Sampling, tan_x: float, tan_y: float) -> _View:
     """How the hand is seen; arguments as in `Hands` and `Hands.of`."""
-    aside, up = pose.right / POSE_STEPS, pose.up / POSE_STEPS
-    placed = shift(aside, up, 0.0) @ _still(kind, pose.swing, pose.drop)
+    placed = shift(pose.aside / POSE_STEPS, pose.rise / POSE_STEPS, 0.0) @ _still(
+        kind, pose.swing, pose.drop
+    )
     if pose.hurt:
         placed = turn(Z, hurt_roll(pose.hurt)) @ placed
     return _View(to_space_of(placed), *_bounds(placed, sampling, tan_x, tan_y))
 
 
 @lru_cache(maxsize=64)
-def _still(kind: int, swing: float, drop: int) -> Matrix:
+def _still(kind: int, swing: float, drop: float) -> Matrix:
     """The pose of a hand of a player who stands still; arguments as in `HandPose`."""
     below = drop / POSE_STEPS
     return arm_pose(swing, below) if kind == ARM else item_pose(swing, below, kind == FLAT)
@@ -273,8 +253,6 @@ def _arm_faces(skin: Rgba) -> Rgba:
 # Minecraft holds items at (0.56, -0.52, -0.72), which puts the tip of a sword outside the picture.
 # A little further away, the whole blade is visible.
 ITEM_PLACE = (0.58, -0.52, -0.92)
-LOWERED = 0.6
-"""How far below its place a hand is that is fully lowered, in blocks."""
 
 
 def item_pose(swing: float, below: float, is_flat: bool) -> Matrix:

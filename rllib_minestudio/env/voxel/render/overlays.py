@@ -17,7 +17,14 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.data import TICKS_PER_SECOND
 from rllib_minestudio.env.voxel.player.player import Player
-from rllib_minestudio.env.voxel.render.camera import Bytes, Words, render_kernel
+from rllib_minestudio.env.voxel.render.camera import (
+    Bytes,
+    Floats,
+    Words,
+    render_kernel,
+    scratch_kernel,
+)
+from rllib_minestudio.env.voxel.render.hand import blend_hand
 from rllib_minestudio.env.voxel.render.text import (
     EFFECT_LOOKS,
     WHITE,
@@ -33,6 +40,7 @@ from rllib_minestudio.env.voxel.render.window import (
     Reduction,
     Rgba,
     Sampling,
+    blend_layer,
     paste,
 )
 
@@ -177,7 +185,7 @@ FAINTEST = 25
 """Texels with no more alpha than this are not drawn: a tenth."""
 
 
-class _Patch(NamedTuple):
+class Patch(NamedTuple):
     """A bar over the frame.
 
     Attributes:
@@ -191,8 +199,15 @@ class _Patch(NamedTuple):
     strength: Bytes
 
 
+NO_BAR = Patch(0, 0, np.zeros((0, 0), np.uint8))
+
+
 class Crosshair:
-    """Crosshair and bar for one sampling."""
+    """Crosshair and bar for one sampling.
+
+    Attributes:
+        pixels: uint32 (n,), the pixels of the crosshair.
+    """
 
     def __init__(self, sampling: Sampling, textures: Textures) -> None:
         """Prepare the crosshair; bars are made when they are first shown.
@@ -203,28 +218,23 @@ class Crosshair:
         """
         window = sampling.display_columns.shape[1]
         mask = _mask(*sampling.window, window)[np.ix_(sampling.rows, sampling.columns)]
-        self._pixels = np.flatnonzero(mask).astype(np.uint32)
+        self.pixels = np.flatnonzero(mask).astype(np.uint32)
         icons = textures.picture("gui/icons")
         self._empty, self._full = (_strength(icons, *place) for place in (EMPTY_BAR, FULL_BAR))
         self._sampling = sampling
-        self._bars: dict[int, _Patch] = {}
+        self._bars: dict[int, Patch] = {}
 
-    def draw(self, frame: Bytes, charge: float) -> None:
-        """Draw the crosshair, and the bar unless the attack is fully charged.
+    def bar(self, charge: float) -> Patch:
+        """Return the bar for a share of a full attack, 0 to 1; it is empty at 1."""
+        if charge >= 1.0:
+            return NO_BAR
+        filled = int(charge * BAR_STEPS)
+        bar = self._bars.get(filled)
+        if bar is None:
+            bar = self._bars[filled] = self._draw_bar(filled)
+        return bar
 
-        Args:
-            frame: uint8 (h * w * 3,), the drawn pixels.
-            charge: Share of a full attack, 0 to 1.
-        """
-        _invert(frame, self._pixels)
-        if charge < 1.0:
-            filled = int(charge * BAR_STEPS)
-            bar = self._bars.get(filled)
-            if bar is None:
-                bar = self._bars[filled] = self._bar(filled)
-            _invert_partly(frame.reshape(self._sampling.drawn[1], -1), *bar)
-
-    def _bar(self, filled: int) -> _Patch:
+    def _draw_bar(self, filled: int) -> Patch:
         """Draw the bar with this many full columns, and scale it to the drawn pixels."""
         over = self._full * (np.arange(BAR_WIDTH) < filled)[:, None]
         # One inversion after the other: the empty bar is drawn below the full one.
@@ -236,11 +246,11 @@ class Crosshair:
         rows, columns = by_rows[:, top : top + BAR_HEIGHT], by_columns[:, first:stop]
         lines, places = rows.any(1).nonzero()[0], columns.any(1).nonzero()[0]
         if not len(lines) or not len(places):
-            return _Patch(0, 0, np.zeros((0, 0), np.uint8))
+            return NO_BAR
         shown = both[:, first - left : stop - left]
         scaled = np.einsum("ij,jkc,lk->ilc", rows[lines], shown, columns[places])
         strength = np.rint(scaled * 255).astype(np.uint8)
-        return _Patch(int(lines[0]), int(places[0]), strength.reshape(len(lines), -1))
+        return Patch(int(lines[0]), int(places[0]), strength.reshape(len(lines), -1))
 
 
 def _strength(icons: Rgba, x: int, y: int) -> NDArray[np.float64]:
@@ -260,14 +270,49 @@ def _invert(frame: Bytes, pixels: Words) -> None:
 
 
 @render_kernel
-def _invert_partly(frame: Bytes, top: int, left: int, strength: Bytes) -> None:
-    """Invert a part of a frame, uint8 (H, W * 3), as strongly as a `_Patch` says."""
+def _invert_partly(frame: Bytes, stride: int, top: int, left: int, strength: Bytes) -> None:
+    """Invert a part of a frame with `stride` bytes in a row, as strongly as a `Patch` says."""
     for row in range(strength.shape[0]):
-        into = frame[top + row, 3 * left : 3 * left + strength.shape[1]]
+        start = (top + row) * stride + 3 * left
+        into = frame[start : start + strength.shape[1]]
         for at in range(strength.shape[1]):
             below, over = int32(into[at]), int32(strength[row, at])
             mixed = over * (int32(255) - below) + below * (int32(255) - over)
             into[at] = uint8((mixed + int32(127)) // int32(255))
+
+
+@scratch_kernel
+def blend_overlays(
+    frame: Bytes, stride: int, hand_top: int, hand_left: int, hand: Bytes, behind_hand: Bytes,
+    camera: Floats, shine: int, crosshair: Words, bar_top: int, bar_left: int, bar: Bytes,
+    hud_top: int, hud_left: int, hud: Bytes, behind_hud: Bytes,
+) -> None:  # fmt: skip
+    """Draw what nearly every frame shows over the world: hand, crosshair with bar, and display.
+
+    One kernel, as each call costs a microsecond.
+
+    Args:
+        frame: uint8 (h * w * 3,), drawn into.
+        stride: Bytes in a row of it.
+        hand_top: See `hand.Hand`, as the next three.
+        hand_left: First column.
+        hand: Its colour.
+        behind_hand: What is kept of the frame.
+        camera: float32 (CAMERA_SIZE,).
+        shine: Where in it the light on the hand is.
+        crosshair: See `Crosshair.pixels`.
+        bar_top: See `Patch`, as the next two.
+        bar_left: First column.
+        bar: Its strength.
+        hud_top: See `window.Layer`, as the next three.
+        hud_left: First column.
+        hud: Its colour.
+        behind_hud: What is kept of the frame.
+    """
+    blend_hand(frame, stride, hand_top, hand_left, hand, behind_hand, camera, shine)
+    _invert(frame, crosshair)
+    _invert_partly(frame, stride, bar_top, bar_left, bar)
+    blend_layer(frame, stride, hud_top, hud_left, hud, behind_hud)
 
 
 def _mask(width: int, height: int, window: int) -> NDArray[np.bool_]:

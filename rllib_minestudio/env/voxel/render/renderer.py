@@ -22,10 +22,12 @@ from rllib_minestudio.env.voxel import (
 from rllib_minestudio.env.voxel.entities.particles import Particles
 from rllib_minestudio.env.voxel.entities.records import (
     FALLING_CAPACITY,
+    FALLING_DTYPE,
     ITEM_CAPACITY,
     MOB_CAPACITY,
     MOB_KINDS,
     THROWN_CAPACITY,
+    THROWN_DTYPE,
     DroppedItems,
     FallingBlocks,
     Mobs,
@@ -45,9 +47,8 @@ from rllib_minestudio.env.voxel.render.block_atlas import (
     build_block_atlas,
     with_looks,
 )
-from rllib_minestudio.env.voxel.render.boxes import render_instances
+from rllib_minestudio.env.voxel.render.boxes import render_entities
 from rllib_minestudio.env.voxel.render.camera import (
-    LIGHT,
     Bytes,
     Camera,
     Floats,
@@ -64,7 +65,7 @@ from rllib_minestudio.env.voxel.render.gui import (
     ScreenComposer,
     StackPictures,
 )
-from rllib_minestudio.env.voxel.render.hand import Hands, blend_hand, pixel_rays, pose_of
+from rllib_minestudio.env.voxel.render.hand import NO_HAND, Hands, pixel_rays
 from rllib_minestudio.env.voxel.render.light import apply_light
 from rllib_minestudio.env.voxel.render.mining_marks import MiningMarks
 from rllib_minestudio.env.voxel.render.models import (
@@ -73,12 +74,13 @@ from rllib_minestudio.env.voxel.render.models import (
     ROPE_PIECES,
     Models,
     build_models,
-    place_falling,
-    place_items,
-    place_mobs,
-    place_thrown,
 )
-from rllib_minestudio.env.voxel.render.overlays import Crosshair, EffectIcons, effects_of
+from rllib_minestudio.env.voxel.render.overlays import (
+    Crosshair,
+    EffectIcons,
+    blend_overlays,
+    effects_of,
+)
 from rllib_minestudio.env.voxel.render.plants import Plants
 from rllib_minestudio.env.voxel.render.see_through import forget_models
 from rllib_minestudio.env.voxel.render.sky import (
@@ -101,11 +103,11 @@ from rllib_minestudio.env.voxel.screens.menu import ScreenView
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS, states_of
 from rllib_minestudio.env.voxel.world.box_field import CHUNK
 from rllib_minestudio.env.voxel.world.climate import biome_at
-from rllib_minestudio.env.voxel.world.light_field import light_at
 from rllib_minestudio.env.voxel.world.world import LOAD_RADIUS, World
 from rllib_minestudio.errors import InvalidOptionsError
 
 Frame = NDArray[np.uint8]
+NO_THROWN, NO_FALLING = np.zeros(1, THROWN_DTYPE), np.zeros(1, FALLING_DTYPE)
 
 
 @lru_cache(maxsize=4)
@@ -281,8 +283,8 @@ class Renderer:
         if sees_sky or self._viewpoint.eye.item(1) >= BOTTOM:
             seen = self.camera, self._viewpoint.eye, self._rays, canvas, self.depth
             self._clouds.draw(*seen, ticks)
-        light = self._light_at_eyes(world)
-        self._overlays.draw(canvas, player, self._viewpoint, inventory, light, screen, name_ticks)
+        shown = self.camera, self._viewpoint, player, inventory, screen, name_ticks
+        self._overlays.draw(canvas, *shown)
         if sleep_ticks:
             darken(canvas, sleep_ticks)
         self._sampling.finish(canvas, frame)
@@ -290,7 +292,7 @@ class Renderer:
 
     def _look(self, world: World, player: Player, time: float) -> None:
         """Move the camera to the player's eyes and set the colours of hour and biome."""
-        self._viewpoint.follow(player)
+        self._viewpoint.follow(player, world.light)
         if self._viewpoint.fov_gain != self._fov_gain:
             self._fov_gain = self._viewpoint.fov_gain
             self._widen(self._fov_gain)
@@ -380,40 +382,38 @@ class Renderer:
         frame: Frame,
     ) -> None:
         """Draw mobs, dropped and thrown items and falling blocks."""
-        models, vector = self._models, self.camera.vector
-        instances, chosen = self._instances, self._instance_models
-        eye = self._viewpoint.eye
-        view = (world.light, vector, eye, self._tan_x, self._tan_y, instances, chosen)
-        found = 0
-        if mobs.count:
-            found = place_mobs(mobs.records, mobs.count, models.mob, *view, found)
-        if items.count:
-            found = place_items(items.records, items.count, models.item, *view, found)
-        if thrown is not None and thrown.count:
-            found = place_thrown(thrown.records, thrown.count, models.item, *view, found)
-        if falling is not None and falling.count:
-            found = place_falling(falling.records, falling.count, models.block, *view, found)
-        if found:
-            render_instances(
-                instances,
-                chosen,
-                found,
-                models.boxes,
-                models.textures,
-                models.first_box,
-                models.atlas,
-                vector,
-                *self._rays,
-                frame,
-                self.depth,
-            )
-
-    def _light_at_eyes(self, world: World) -> Floats:
-        """Light on what the player holds, float32 (3,)."""
-        camera = self.camera
-        y = math.floor(self._viewpoint.eye.item(1))
-        first = LIGHT + 3 * light_at(world.light, camera.column_x, y, camera.column_z)
-        return camera.vector[first : first + 3]
+        thrown_count = 0 if thrown is None else thrown.count
+        falling_count = 0 if falling is None else falling.count
+        if not (mobs.count or items.count or thrown_count or falling_count):
+            return
+        models = self._models
+        render_entities(
+            mobs.records,
+            mobs.count,
+            items.records,
+            items.count,
+            NO_THROWN if thrown is None else thrown.records,
+            thrown_count,
+            NO_FALLING if falling is None else falling.records,
+            falling_count,
+            models.mob,
+            models.item,
+            models.block,
+            models.boxes,
+            models.textures,
+            models.first_box,
+            models.atlas,
+            world.light,
+            self._viewpoint.eye,
+            self._tan_x,
+            self._tan_y,
+            self._instances,
+            self._instance_models,
+            self.camera.vector,
+            *self._rays,
+            frame,
+            self.depth,
+        )
 
 
 # ----------------------------------------------------------------- checks of a renderer's arguments
@@ -541,7 +541,7 @@ class Overlays:
         self._screen = ScreenComposer(sampling.display_columns.shape[1], *lines, textures, stacks)
         self._hands = Hands(sampling, tan_x, tan_y, textures)
         self._crosshair = Crosshair(sampling, textures)
-        self._height = sampling.drawn[1]
+        self._stride = 3 * sampling.drawn[0]
         self._shown: Inventory | None = None
         self._version = 0
         self._stacks: tuple[ItemStack, ...] = ()
@@ -549,10 +549,10 @@ class Overlays:
     def draw(
         self,
         drawn: Bytes,
-        player: Player,
+        camera: Camera,
         viewpoint: Viewpoint,
+        player: Player,
         inventory: Inventory,
-        light: Floats,
         screen: ScreenView | None,
         name_ticks: int,
     ) -> None:
@@ -560,35 +560,45 @@ class Overlays:
 
         Args:
             drawn: uint8 (h * w * 3,), the pixels of the world.
-            player: The player whose hearts are shown.
-            viewpoint: How the player's hand is held, and how far an attack is charged.
+            camera: The camera, with the light of the hour.
+            viewpoint: How the player's hand is held and lit, and what the display tells.
+            player: The player whose effects are shown.
             inventory: What the display and the hand show.
-            light: float32 (3,), light on the hand's red, green and blue, 0..1.
             screen: The open screen, if there is one.
             name_ticks: Ticks for which the name of the item in hand is still shown.
         """
-        stacks = self._hotbar(inventory)
-        health = math.ceil(player.health)
+        stacks, selected = self._hotbar(inventory), player.selected
         level, share = progress_at(player.experience)
-        progress = int(share * (BAR_WIDTH + 1))
-        self._hud.show(HudState(stacks, player.selected, health, player.food, level, progress))
-        held = stacks[player.selected].item if viewpoint.hand < 0 else viewpoint.hand
-        hand = self._hands.of(ITEMS[held].name if held else "", pose_of(viewpoint))
-        rows = drawn.reshape(self._height, -1)
+        points = viewpoint.health, viewpoint.food
+        self._hud.show(HudState(stacks, selected, *points, level, int(share * (BAR_WIDTH + 1))))
+        held = stacks[selected].item if viewpoint.hand < 0 else viewpoint.hand
+        hand = NO_HAND
         if held or not player.records["invisible"][0]:
-            blend_hand(rows, *hand, light)
-        self._crosshair.draw(drawn, viewpoint.charge)
-        self._hud.layer.blend(rows)
+            hand = self._hands.of(ITEMS[held].name if held else "", viewpoint.pose)
+        stride, display = self._stride, self._hud.layer
+        blend_overlays(
+            drawn,
+            stride,
+            *hand,
+            camera.vector,
+            viewpoint.shine,
+            self._crosshair.pixels,
+            *self._crosshair.bar(viewpoint.charge),
+            display.top,
+            display.left,
+            display.colour,
+            display.keep,
+        )
         if held and name_ticks:
-            data = stacks[player.selected].data if viewpoint.hand < 0 else 0
+            data = stacks[selected].data if viewpoint.hand < 0 else 0
             self._name.show(held, data, name_ticks)
-            self._name.layer.blend(rows)
-        if player.effects.keys() - player.hidden_effects:
+            self._name.layer.blend(drawn, stride)
+        if player.effects and player.effects.keys() - player.hidden_effects:
             self._effects.show(effects_of(player, player.hidden_effects))
-            self._effects.layer.blend(rows)
+            self._effects.layer.blend(drawn, stride)
         if screen is not None:
             self._screen.show(screen, effects_of(player))
-            self._screen.layer.blend(rows)
+            self._screen.layer.blend(drawn, stride)
 
     def _hotbar(self, inventory: Inventory) -> tuple[ItemStack, ...]:
         """The stacks of the hotbar; the same tuple object for as long as nothing changes."""

@@ -204,10 +204,20 @@ def _reduce(
 
 
 @render_kernel
-def _blend(frame: Bytes, colour: Bytes, keep: Bytes, top: int, left: int) -> None:
-    """Blend into a frame, uint8 (H, W * 3), from (top, left) on."""
+def blend_layer(frame: Bytes, stride: int, top: int, left: int, colour: Bytes, keep: Bytes) -> None:
+    """Blend a layer into a frame.
+
+    Args:
+        frame: uint8 (h * w * 3,), drawn into.
+        stride: Bytes in a row of it.
+        top: See `Layer`, as all others.
+        left: First column.
+        colour: What is added.
+        keep: What is kept of the frame.
+    """
     for row in range(colour.shape[0]):
-        into = frame[top + row, 3 * left : 3 * left + colour.shape[1]]
+        start = (top + row) * stride + 3 * left
+        into = frame[start : start + colour.shape[1]]
         for at in range(colour.shape[1]):
             # Exactly into * keep / 255, rounded, without a division.
             share = uint32(into[at]) * uint32(keep[row, at]) + uint32(128)
@@ -222,6 +232,8 @@ class Layer:
 
     Attributes:
         canvas: uint8 (height, width, 4), for painters to draw on.
+        top: First row of the frame that it covers.
+        left: First column.
         colour: uint8 (rows, columns * 3), RGB multiplied by coverage.
         keep: uint8 (rows, columns * 3), 255 - coverage, once per channel.
     """
@@ -236,12 +248,12 @@ class Layer:
         """
         self.canvas = np.zeros((area.height, area.width, 4), np.uint8)
         self._rows, self._columns = _Line(rows, area.y), _Line(columns, area.x)
-        self._top, bottom = self._rows.span(0, area.height)
-        self._left, right = self._columns.span(0, area.width)
-        size = (bottom - self._top, 3 * (right - self._left))
+        self.top, bottom = self._rows.span(0, area.height)
+        self.left, right = self._columns.span(0, area.width)
+        size = (bottom - self.top, 3 * (right - self.left))
         self.colour, self.keep = np.zeros(size, np.uint8), np.full(size, 255, np.uint8)
-        self._rows.drop(self._top, bottom)
-        self._columns.drop(self._left, right)
+        self._rows.drop(self.top, bottom)
+        self._columns.drop(self.left, right)
 
     def copy(self) -> Layer:
         """Return another layer with the same picture."""
@@ -269,9 +281,9 @@ class Layer:
             right,
         )
 
-    def blend(self, frame: Bytes) -> None:
-        """Blend the layer into a frame, uint8 (H, W * 3)."""
-        _blend(frame, self.colour, self.keep, self._top, self._left)
+    def blend(self, frame: Bytes, stride: int) -> None:
+        """Blend the layer into a frame, uint8 (h * w * 3,), with `stride` bytes in a row."""
+        blend_layer(frame, stride, self.top, self.left, self.colour, self.keep)
 
 
 class _Line:
