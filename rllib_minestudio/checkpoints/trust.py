@@ -17,7 +17,7 @@ import os
 import secrets
 import stat
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rllib_minestudio.checkpoints.lookup import TENSORS
@@ -113,6 +113,26 @@ def seal(folder: Path, files: Sequence[str] | None = None) -> None:
         write_whole(folder / SEAL_FILE, _seal_of(folder, files, key) + "\n")
 
 
+def write_sealed(file: Path, text: str) -> None:
+    """Write a file of a folder that holds only this one under seal, and put this user's seal on it.
+
+    Whoever dies in between leaves the old or the new file, and a valid seal of either: the seal of
+    the new one is written first, beside that of the old one.
+
+    Raises:
+        OSError: The file or the seal cannot be written.
+    """
+    key, folder, name = user_key(), file.parent, file.name
+    if key is None:
+        write_whole(file, text)
+        return
+    code = _seal_of_contents({name: text.encode()}, key)
+    kept = [_seal_of(folder, [name], key)] if is_sealed(folder, [name]) else []
+    write_whole(folder / SEAL_FILE, "".join(f"{line}\n" for line in (code, *kept)))
+    write_whole(file, text)
+    write_whole(folder / SEAL_FILE, f"{code}\n")
+
+
 def is_sealed(folder: Path, files: Sequence[str] | None = None) -> bool:
     """Return whether files have this user's seal and have not changed since it was made.
 
@@ -124,26 +144,34 @@ def is_sealed(folder: Path, files: Sequence[str] | None = None) -> bool:
         files: As in `seal`.
     """
     try:
-        found = (folder / SEAL_FILE).read_bytes()[:1000].strip()
+        found = (folder / SEAL_FILE).read_bytes()[:1000].split()
         if not (config_folder() / KEY_FILE).exists():
             return False  # nothing can be this user's; make no key to find that out
         key = user_key()
-        return key is not None and hmac.compare_digest(found, _seal_of(folder, files, key).encode())
+        if key is None:
+            return False
+        code = _seal_of(folder, files, key).encode()
+        return any(hmac.compare_digest(line, code) for line in found)
     except OSError:
         return False
 
 
 def _seal_of(folder: Path, files: Sequence[str] | None, key: bytes) -> str:
     """Return the HMAC of what determines a folder's files."""
-    code = hmac.new(key, digestmod=hashlib.sha256)
+    tensors = b""
     if files is None and (folder / RECORD_FILE).is_file():
         files = [RECORD_FILE]
     elif files is None:
         # All descriptions, and the table of contents, which has the tensors' digest.
         files = sorted(path.name for kind in ("*.json", "*.yaml") for path in folder.glob(kind))
-        code.update(_table_of_contents(folder / TENSORS))
-    for name in files:
-        content = _small(folder / name)
+        tensors = _table_of_contents(folder / TENSORS)
+    return _seal_of_contents({name: _small(folder / name) for name in files}, key, tensors)
+
+
+def _seal_of_contents(files: Mapping[str, bytes], key: bytes, tensors: bytes = b"") -> str:
+    """Return the HMAC of files by their names, and of the table of contents of tensors."""
+    code = hmac.new(key, tensors, hashlib.sha256)
+    for name, content in files.items():
         code.update(f"{name}:{len(content)}:".encode() + content)
     return code.hexdigest()
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from rllib_minestudio.checkpoints.record import NUMERICS, code_identity, versions
-from rllib_minestudio.checkpoints.trust import is_sealed, refuse_untrusted, seal
+from rllib_minestudio.checkpoints.trust import is_sealed, refuse_untrusted, write_sealed
 from rllib_minestudio.errors import CheckpointError, InvalidOptionsError, MineStudioError
 from rllib_minestudio.experiments.experiment_file import (
     Experiment,
@@ -27,7 +27,7 @@ from rllib_minestudio.experiments.experiment_file import (
     with_overrides,
 )
 from rllib_minestudio.foundation.console import short, stdout
-from rllib_minestudio.foundation.files import SmallFileError, write_whole
+from rllib_minestudio.foundation.files import SmallFileError
 from rllib_minestudio.foundation.values import recordable
 
 FIXED = {
@@ -265,8 +265,7 @@ def recorded(experiment: Experiment) -> dict[str, Any]:
 def write_run_record(folder: Path, record: RunRecord) -> None:
     """Write a record to a run's folder, replacing an older one atomically."""
     text = yaml.safe_dump(asdict(record), sort_keys=False, allow_unicode=True)
-    write_whole(folder / RUN_RECORD_FILE, text)
-    seal(folder, [RUN_RECORD_FILE])
+    write_sealed(folder / RUN_RECORD_FILE, text)
 
 
 def read_run_record(folder: Path) -> RunRecord:

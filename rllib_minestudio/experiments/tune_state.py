@@ -33,7 +33,7 @@ from rllib_minestudio.checkpoints.record import CheckpointRecord
 from rllib_minestudio.checkpoints.trust import is_sealed, refuse_untrusted, seal
 from rllib_minestudio.experiments.result_metrics import ITERATION
 from rllib_minestudio.experiments.summary import RESULTS_FILE, read_history
-from rllib_minestudio.foundation.files import whole_file, write_whole
+from rllib_minestudio.foundation.files import Unfinished, save_whole, whole_file, write_whole
 
 logger = logging.getLogger(__name__)
 
@@ -49,41 +49,66 @@ OF_THE_MOMENT = (
 """Entries of Tune's controller state that would override the options of a resumed run, or that were
 decided just before the end, such as to stop a trial once its checkpoint is saved."""
 
-BACKUP = ".state_backup"
-"""Subfolder of a run's folder for copies of Tune's state files."""
+BACKUP = ".state_backup-"
+"""Beginning of the names of subfolders of a run's folder with copies of Tune's state files; their
+numbers follow. There is one, but for the moment in which the next one takes its place."""
+
+
+def backups(run_folder: Path) -> list[Path]:
+    """Return a run's folders with copies of Tune's state files, the newest first."""
+    numbers = {
+        int(folder.name.removeprefix(BACKUP)): folder
+        for folder in run_folder.glob(f"{BACKUP}*")
+        if folder.name.removeprefix(BACKUP).isdecimal()
+    }
+    return [numbers[number] for number in sorted(numbers, reverse=True)]
 
 
 def can_resume(run_folder: Path) -> bool:
     """Return whether a run's folder has a complete state file, or a copy of one."""
     return any(
         _is_whole(file)
-        for folder in (run_folder, run_folder / BACKUP)
+        for folder in (run_folder, *backups(run_folder))
         for file in folder.glob(STATE_PATTERN)
     )
 
 
 def back_up_state(run_folder: Path) -> None:
-    """Copy Tune's state files if all are complete, each atomically, and seal the copies."""
+    """Copy Tune's state files if all are complete, and seal the copies.
+
+    They take the place of the copies before as a whole: whoever dies in between leaves those.
+    """
     files = _notes(run_folder)
     if not any(file.match(STATE_PATTERN) for file in files) or not all(map(_is_whole, files)):
         return
-    backup = run_folder / BACKUP
-    backup.mkdir(exist_ok=True)
-    for file in files:
-        with whole_file(backup / file.name) as partial:
-            shutil.copy2(file, partial)
-    seal(backup, [file.name for file in _notes(backup)])
+    before = backups(run_folder)
+    number = int(before[0].name.removeprefix(BACKUP)) + 1 if before else 0
+    backup = run_folder / f"{BACKUP}{number}"
+    Unfinished(backup).remove_abandoned()
+
+    def copy_notes(folder: Path) -> None:
+        folder.mkdir()
+        for file in files:
+            with whole_file(folder / file.name) as partial:
+                shutil.copy2(file, partial)
+        seal(folder, [file.name for file in _notes(folder)])
+
+    save_whole(backup, copy_notes)
+    for folder in before:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def take_own_state(run_folder: Path) -> None:
-    """Replace Tune's state files, which are pickles, by the copies that this user has sealed.
+    """Replace Tune's state files, which are pickles, by the newest copies with this user's seal.
 
     Raises:
         UntrustedError: There are none: the run is somebody else's, or was changed.
     """
-    backup = run_folder / BACKUP
-    copies = [file.name for file in _notes(backup)]
-    if not copies or not is_sealed(backup, copies):
+    for backup in backups(run_folder):
+        copies = [file.name for file in _notes(backup)]
+        if copies and is_sealed(backup, copies):
+            break
+    else:
         refuse_untrusted(run_folder, ["Tune's state files (pickles, which can run any program)"])
     for file in _notes(run_folder):
         if file.name not in copies:
@@ -96,7 +121,8 @@ def take_own_state(run_folder: Path) -> None:
 def repair_state(run_folder: Path) -> None:
     """Replace truncated or missing state files by their copies; remove those without a copy."""
     notes = {file.name: file for file in _notes(run_folder)}
-    copies = {file.name: file for file in _notes(run_folder / BACKUP)}
+    newest = backups(run_folder)[:1]
+    copies = {file.name: file for folder in newest for file in _notes(folder)}
     for name in sorted({*notes, *copies}):
         if name in notes and _is_whole(notes[name]):
             continue

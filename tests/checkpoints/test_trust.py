@@ -109,6 +109,31 @@ def test_without_a_place_for_a_key_nothing_is_sealed(tmp_path, monkeypatch, capl
     assert "counts as from elsewhere" in caplog.text
 
 
+@pytest.mark.parametrize("step", range(3))
+def test_whoever_dies_while_replacing_a_sealed_file_leaves_one(users, tmp_path, monkeypatch, step):
+    """Killed between any two of its writes, the old or the new file is there, under seal."""
+    file, write, steps = tmp_path / "record.yaml", trust.write_whole, iter(range(100))
+
+    def deadly(*arguments):
+        if next(steps) == step:
+            raise KeyboardInterrupt
+        write(*arguments)
+
+    trust.write_sealed(file, "old")
+    for _ in range(2):  # as often as one likes
+        steps = iter(range(100))
+        with monkeypatch.context() as patched:
+            patched.setattr(trust, "write_whole", deadly)
+            with pytest.raises(KeyboardInterrupt):
+                trust.write_sealed(file, "new")
+        assert file.read_text() == ("old" if step < 2 else "new")
+        assert trust.is_sealed(tmp_path, [file.name])
+    trust.write_sealed(file, "newest")
+    assert trust.is_sealed(tmp_path, [file.name])
+    file.write_text("new")  # no seal of the past is left
+    assert not trust.is_sealed(tmp_path, [file.name])
+
+
 def test_looking_makes_no_key(users, tmp_path):
     shutil.copytree(PRIORS / "hunter_nano", tmp_path / "policy")
     (tmp_path / "policy" / trust.SEAL_FILE).write_text("0" * 64)

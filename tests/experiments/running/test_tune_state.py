@@ -9,15 +9,17 @@ from ray.train._internal.storage import StorageContext
 from ray.tune.experiment import Trial
 
 from rllib_minestudio.errors import UntrustedError
+from rllib_minestudio.experiments import tune_state
 from rllib_minestudio.experiments.summary import read_history
 from rllib_minestudio.experiments.tune_state import (
-    BACKUP,
     ContinueTrials,
     back_up_state,
+    backups,
     can_resume,
     repair_state,
     take_own_state,
 )
+from rllib_minestudio.foundation import files
 from tests.experiments.outputs.test_trial_checkpoints import save
 
 TRIALS, SEARCH = "experiment_state-2026-01-01.json", "basic-variant-state-2026-01-01.json"
@@ -59,6 +61,41 @@ def test_torn_notes_are_not_copied_over_whole_ones(run_folder):
     back_up_state(run_folder)
     repair_state(run_folder)
     assert notes(run_folder) == ("first", "first")
+
+
+@pytest.mark.parametrize("step", range(8))
+def test_whoever_dies_while_copying_leaves_copies_of_one_moment(run_folder, monkeypatch, step):
+    """Killed after any number of steps of its second backup, a run is still its user's own."""
+    back_up_state(run_folder)
+    write_notes(run_folder, "second")
+    steps = iter(range(100))
+
+    def deadly(function):
+        def call(*arguments, **options):
+            if next(steps) == step:
+                raise KeyboardInterrupt
+            return function(*arguments, **options)
+
+        return call
+
+    with monkeypatch.context() as patched:
+        for module, name in (
+            (tune_state.shutil, "copy2"),
+            (tune_state.shutil, "rmtree"),
+            (tune_state, "seal"),
+            (files, "put_in_place"),
+        ):
+            patched.setattr(module, name, deadly(getattr(module, name)))
+        with pytest.raises(KeyboardInterrupt):
+            back_up_state(run_folder)
+    text = "second" if step == 7 else "first"  # in the last one, the copies before are removed
+    take_own_state(run_folder)
+    assert notes(run_folder) == (text, text)
+    write_notes(run_folder, "third")
+    back_up_state(run_folder)
+    assert len(backups(run_folder)) == 1
+    take_own_state(run_folder)
+    assert notes(run_folder) == ("third", "third")
 
 
 def test_whole_notes_stay_as_they_are(run_folder):
@@ -136,7 +173,7 @@ def test_only_state_that_this_user_has_sealed_is_read(run_folder):
     take_own_state(run_folder)
     assert notes(run_folder) == ("first", "first")
     assert len(list(run_folder.glob("*state-*"))) == 2
-    (run_folder / BACKUP / SEARCH).write_bytes(pickle.dumps({"search": "evil"}))
+    (backups(run_folder)[0] / SEARCH).write_bytes(pickle.dumps({"search": "evil"}))
     with pytest.raises(UntrustedError, match="was not saved by you, or has changed since"):
         take_own_state(run_folder)
     assert notes(run_folder) == ("first", "first")
