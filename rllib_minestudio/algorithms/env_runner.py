@@ -37,11 +37,13 @@ from rllib_minestudio.algorithms.env_pool.base import EnvConfig, Infos, StepInfo
 from rllib_minestudio.algorithms.environments import env_makers, episodes_seed, is_harmless
 from rllib_minestudio.algorithms.fragment import (
     SAMPLING,
+    CompressedFragment,
     Fragment,
     Rollout,
     RolloutReport,
     RolloutStart,
     RunnerProgress,
+    compress,
 )
 from rllib_minestudio.algorithms.fragment_collector import FragmentCollector
 from rllib_minestudio.algorithms.options import AUTO, INLINE, PROCESS, PPOOptions
@@ -148,7 +150,7 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
 
     def rollout(
         self, weights: Any, aligned: bool, start: RolloutStart
-    ) -> tuple[RolloutReport | Fragment, ...]:
+    ) -> tuple[RolloutReport | Fragment | CompressedFragment, ...]:
         """Pull the newest weights, then `sample`.
 
         Args:
@@ -157,7 +159,8 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
             start: Where to begin.
 
         Returns:
-            The report, followed by `num_envs` fragments: a remote call has one result for each.
+            The report, followed by `num_envs` fragments, compressed if `compress_observations`
+            says so: a remote call has one result for each.
         """
         self.begin_from(start)
         publication = weights.pull(self._weights_number)
@@ -170,6 +173,8 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
             self._prior_number = prior.number
         self._weights_reachable = weights.reachable
         report, fragments = self.sample(aligned=aligned)
+        if self.config.compress_observations:
+            return report, *map(compress, fragments)
         return report, *fragments
 
     def set_state(self, state: dict[str, Any]) -> None:

@@ -10,12 +10,14 @@ Observations are flat here: the parts that the policy reads, by name (`observati
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import lz4.block
 import numpy as np
 from numpy.typing import NDArray
 
@@ -269,6 +271,79 @@ class FragmentBuilder:
             name: np.empty((self._length, *part.shape), part.dtype)
             for name, part in self._parts.items()
         }
+
+
+# ---------------------------------------------------- fragments on their way, with less to carry
+
+
+class CompressedArray(NamedTuple):
+    """An array that LZ4 has compressed, without loss.
+
+    Attributes:
+        data: (bytes,) uint8; an array, since Ray shares the memory of arrays and copies bytes.
+        dtype: The array's dtype.
+        shape: Its shape.
+    """
+
+    data: NDArray[np.uint8]
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class CompressedFragment:
+    """A fragment whose observations are compressed, see `compress`.
+
+    Attributes:
+        rest: The fragment without `obs` and `final_obs`.
+        obs: Its `obs`; parts that LZ4 makes no smaller are as they were.
+        final_obs: Its `final_obs`, likewise.
+    """
+
+    rest: Fragment
+    obs: dict[str, NDArray | CompressedArray]
+    final_obs: dict[str, NDArray | CompressedArray]
+
+
+def compress(fragment: Fragment) -> CompressedFragment:
+    """Compress a fragment's observations, without loss, for its way to the learner."""
+    return CompressedFragment(
+        replace(fragment, obs={}, final_obs={}),
+        {name: _compressed(part) for name, part in fragment.obs.items()},
+        {name: _compressed(part) for name, part in fragment.final_obs.items()},
+    )
+
+
+def decompress(payload: Fragment | CompressedFragment) -> Fragment:
+    """Return the fragment that was compressed; one that was not is returned as it is.
+
+    Arrays that were compressed are read-only, as are those that come out of Ray's object store.
+    """
+    if isinstance(payload, Fragment):
+        return payload
+    return replace(
+        payload.rest,
+        obs={name: _decompressed(part) for name, part in payload.obs.items()},
+        final_obs={name: _decompressed(part) for name, part in payload.final_obs.items()},
+    )
+
+
+def _compressed(part: NDArray) -> NDArray | CompressedArray:
+    if part.nbytes == 0:
+        return part
+    contents = np.ascontiguousarray(part).reshape(-1).view(np.uint8)
+    data = lz4.block.compress(contents, store_size=False)
+    if len(data) >= part.nbytes:
+        return part
+    return CompressedArray(np.frombuffer(data, np.uint8), part.dtype, part.shape)
+
+
+def _decompressed(part: NDArray | CompressedArray) -> NDArray:
+    if not isinstance(part, CompressedArray):
+        return part
+    size = math.prod(part.shape) * part.dtype.itemsize
+    data = lz4.block.decompress(part.data, uncompressed_size=size)
+    return np.frombuffer(data, part.dtype).reshape(part.shape)
 
 
 # --------------------------------------------- observations of environments that wait for an action

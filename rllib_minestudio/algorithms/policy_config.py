@@ -440,6 +440,7 @@ RLLIB_NUMBERS: dict[str, tuple[float, float]] = {
     "num_gpus_per_learner": (0.0, 1e6),
     "num_cpus_for_main_process": (0.0, 1e6),
 }
+RLLIB_FLAGS: dict[str, tuple[float, float]] = {"compress_observations": (0, 1)}
 RLLIB_OPTIONAL_NUMBERS: dict[str, tuple[float, float]] = {"min_time_s_per_iteration": (0.0, 1e9)}
 
 _TABLES: tuple[tuple[type, bool, Mapping[str, tuple[float, float]]], ...] = (
@@ -447,6 +448,7 @@ _TABLES: tuple[tuple[type, bool, Mapping[str, tuple[float, float]]], ...] = (
     (int, True, RLLIB_OPTIONAL_INTEGERS),
     (float, False, RLLIB_NUMBERS),
     (float, True, RLLIB_OPTIONAL_NUMBERS),
+    (bool, False, RLLIB_FLAGS),
 )
 """(type, whether it may be null, bounds by setting)"""
 

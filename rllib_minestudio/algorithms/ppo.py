@@ -529,6 +529,7 @@ class MineStudioPPO(PolicyAccess):
                 capacity=config.buffer_capacity,
                 starts=starts,
                 has_local_learner=self.learner_group.is_local,
+                compress_observations=config.compress_observations,
                 seed=seed,
             )
         requests = RolloutRequests(

@@ -41,6 +41,11 @@ HONOURED: dict[str, str] = _table(
     ("Steps per fragment.", "rollout_fragment_length"),
     ("Whether actions are sampled in training.", "explore"),
     (
+        "Whether fragments are compressed by LZ4, without loss, on their way to remote learners or "
+        "from remote env runners: less to send and to store, for some processor time.",
+        "compress_observations",
+    ),
+    (
         "A runner whose rollout takes longer counts as hung, and is replaced; so does one that "
         "evaluates, if it plays no step for as long.",
         "sample_timeout_s",
@@ -145,10 +150,7 @@ REFUSED: dict[str, str] = _table(
         "env runners pull the newest weights in any case",
         "use_env_runner_state_server env_runner_state_server_max_concurrency",
     ),
-    (
-        "fragments hold uint8 frames as NumPy arrays, uncompressed",
-        "compress_observations episodes_to_numpy",
-    ),
+    ("fragments are NumPy arrays from the start", "episodes_to_numpy"),
     ("env runners are checked in any case", "validate_env_runners_after_construction"),
     (
         "what is lost is replaced; use max_restarts_per_hour, env_pool.max_restarts_per_hour, "
@@ -271,7 +273,7 @@ CLONING_REFUSES: dict[str, str] = _table(
         "max_requests_in_flight_per_env_runner restart_failed_env_runners "
         "max_num_env_runner_restarts env_runner_restore_timeout_s on_env_runners_recreated "
         "on_environment_created on_episode_start on_episode_step on_episode_end on_sample_end "
-        "evaluation_parallel_to_training custom_evaluation_function",
+        "compress_observations evaluation_parallel_to_training custom_evaluation_function",
     ),
     ("cloning goes through dataset_num_iters_per_learner batches per iteration", "num_epochs"),
 )

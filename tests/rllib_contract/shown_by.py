@@ -10,6 +10,8 @@ _GROUPS = {
     f"{_HERE}/test_honoured.py::test_a_runner_is_built_and_plays_as_the_config_says": (
         "env env_config num_envs_per_env_runner rollout_fragment_length gamma"
     ),
+    f"{_ALGORITHMS}/training_loop/test_remote.py"
+    "::test_compressed_fragments_train_to_the_same_bits": "compress_observations",
     f"{_HERE}/test_honoured.py::test_without_exploring_the_most_probable_actions_are_taken": (
         "explore"
     ),

@@ -26,7 +26,7 @@ from torch import Tensor
 from typing_extensions import Self
 
 from rllib_minestudio.algorithms import reporting
-from rllib_minestudio.algorithms.fragment import Fragment
+from rllib_minestudio.algorithms.fragment import CompressedFragment, Fragment, decompress
 from rllib_minestudio.errors import FragmentsLostError
 
 Tensors = dict[str, Tensor]
@@ -431,7 +431,9 @@ class FragmentLoader:
         return None
 
     def _load(self, payloads: list[Any]) -> LoadedFragments:
-        fragments = _fetch(payloads)
+        fragments = [
+            None if payload is None else decompress(payload) for payload in _fetch(payloads)
+        ]
         groups = [fragments[i : i + self._join] for i in range(0, len(fragments), self._join)]
         found = [[f for f in group if f is not None] for group in groups]
         lost = [len(group) < self._join for group in found]
@@ -461,7 +463,7 @@ def _same(announced: Sequence[Any], payloads: Sequence[Any]) -> bool:
     )
 
 
-def _fetch(payloads: list[Any]) -> list[Fragment | None]:
+def _fetch(payloads: list[Any]) -> list[Fragment | CompressedFragment | None]:
     """Fetch fragments; None stands for those that Ray has lost."""
     if isinstance(payloads[0], Fragment):
         return payloads
@@ -471,7 +473,7 @@ def _fetch(payloads: list[Any]) -> list[Fragment | None]:
         return [_fetch_one(reference) for reference in payloads]
 
 
-def _fetch_one(reference: ray.ObjectRef) -> Fragment | None:
+def _fetch_one(reference: ray.ObjectRef) -> Fragment | CompressedFragment | None:
     try:
         return ray.get(reference)
     except ObjectLostError:

@@ -20,7 +20,7 @@ from ray.experimental import get_object_locations
 from ray.rllib.core import COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
 
 from rllib_minestudio.algorithms import reporting
-from rllib_minestudio.algorithms.fragment import RolloutReport
+from rllib_minestudio.algorithms.fragment import RolloutReport, compress
 from rllib_minestudio.algorithms.options import ReplayBufferOptions
 from rllib_minestudio.algorithms.prior import PriorWeights
 from rllib_minestudio.algorithms.reporting import REPLAY_BUFFER_RESULTS
@@ -170,6 +170,7 @@ class LocalExperience(Experience):
         runner: The env runner.
         has_local_learner: Whether the learner is also in this process; otherwise fragments are put
             into the object store.
+        compress_observations: Whether they are compressed on their way there.
     """
 
     def __init__(
@@ -181,11 +182,13 @@ class LocalExperience(Experience):
         capacity: int,
         starts: RolloutStarts,
         has_local_learner: bool,
+        compress_observations: bool = False,
         seed: int,
     ) -> None:
         super().__init__(limits, on_report, capacity=capacity, starts=starts, seed=seed)
         self._runner = runner
         self._has_local_learner = has_local_learner
+        self._compress = compress_observations
 
     def _play(self) -> None:
         self._runner.begin_from(self.starts.of(0))
@@ -193,7 +196,9 @@ class LocalExperience(Experience):
         self.starts.note(report)
         self._on_report(report)
         for fragment in fragments:
-            payload = fragment if self._has_local_learner else ray.put(fragment)
+            payload = fragment
+            if not self._has_local_learner:
+                payload = ray.put(compress(fragment) if self._compress else fragment)
             self.replay_buffer.add(
                 payload, key=fragment.key, weights_version=fragment.weights_version_min
             )

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import gc
 import itertools
+import pickle
 import threading
 import time
 import weakref
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 import ray
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
 from ray.rllib.core.learner.training_data import TrainingData
 
-from rllib_minestudio.algorithms.fragment import Fragment
+from rllib_minestudio.algorithms.fragment import Fragment, compress, decompress
 from rllib_minestudio.algorithms.learner import batch as fragment_loader
 from rllib_minestudio.algorithms.learner.batch import FragmentLoader
 from rllib_minestudio.errors import FragmentsLostError
@@ -44,6 +49,37 @@ def make_fragment(number, size=2):
         env_id="a",
         index=number,
     )
+
+
+PARTS = st.sampled_from(["u1", "i8", "f4", "f8", "?"]).flatmap(
+    lambda dtype: arrays(dtype, array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=9))
+)
+
+
+@given(st.dictionaries(st.text(max_size=3), PARTS, max_size=3), st.booleans())
+def test_a_compressed_fragment_is_the_same_again_in_every_bit(parts, transposed):
+    parts = {name: part.T if transposed else part for name, part in parts.items()}
+    fragment = replace(make_fragment(3), obs=parts, final_obs=parts)
+    found = decompress(pickle.loads(pickle.dumps(compress(fragment))))
+    for field in fields(Fragment):
+        before, after = getattr(fragment, field.name), getattr(found, field.name)
+        if not isinstance(before, dict):
+            before, after = {"": before}, {"": after}
+        assert before.keys() == after.keys()
+        for name, part in before.items():
+            assert np.asarray(part).dtype == np.asarray(after[name]).dtype
+            assert np.shape(part) == np.shape(after[name])
+            assert np.asarray(part).tobytes() == np.asarray(after[name]).tobytes()
+
+
+def test_frames_take_less_room_and_noise_no_more():
+    frames = np.repeat(np.arange(STEPS, dtype=np.uint8), 64 * 64 * 3).reshape(STEPS, 64, 64, 3)
+    noise = np.random.default_rng(0).random((STEPS, 100))
+    fragment = replace(make_fragment(0), obs={"image": frames, "noise": noise})
+    assert decompress(fragment) is fragment
+    sent = compress(fragment)
+    assert sent.obs["image"].data.nbytes < frames.nbytes / 20
+    assert sent.obs["noise"] is noise
 
 
 class Owner:

@@ -11,6 +11,7 @@ import pytest
 import ray
 import safetensors.numpy
 
+from rllib_minestudio.algorithms.fragment import CompressedFragment, Fragment
 from rllib_minestudio.algorithms.training_loop.fragment_source import LOOK_EVERY, MUCH, Lead, Waste
 from rllib_minestudio.algorithms.training_loop.replay_buffer import BufferCounts
 from tests.algorithms.actors import kill, process_of
@@ -73,6 +74,38 @@ def test_weights_are_published_no_sooner_than_the_seconds_say(local_ray, make_co
     assert algorithm.train()["learners"]["default_policy"]["weights_version"] == 1
     assert algorithm.train()["learners"]["default_policy"]["weights_version"] == 1
     algorithm.stop()
+
+
+@pytest.mark.parametrize(
+    ("runners", "learners"),
+    [
+        pytest.param(1, 1),
+        pytest.param(0, 1, marks=pytest.mark.slow),
+        pytest.param(1, 0, marks=pytest.mark.slow),
+    ],
+)
+def test_compressed_fragments_train_to_the_same_bits(local_ray, make_config, runners, learners):
+    trained = []
+    for compress_observations in (False, True):
+        config = make_config(replay_buffer={"max_fragments": 64, "max_staleness": 0})
+        config = config.env_runners(
+            num_env_runners=runners, compress_observations=compress_observations
+        )
+        algorithm = config.learners(num_learners=learners, num_cpus_per_learner=1).build_algo()
+        add, kinds = algorithm.replay_buffer.add, set()
+
+        def watched(payload, *, add=add, kinds=kinds, **facts):
+            kinds.add(type(ray.get(payload)))
+            add(payload, **facts)
+
+        algorithm.replay_buffer.add = watched
+        for _ in range(2):
+            algorithm.train()
+        assert kinds == {CompressedFragment if compress_observations else Fragment}
+        trained.append(weights_of(algorithm.get_module().get_state()))
+        trained.append(weights_of(learner_states(algorithm)[0]["rl_module"]["default_policy"]))
+        algorithm.stop()
+    np.testing.assert_array_equal(trained[:2], trained[2:])
 
 
 def test_a_learners_state_is_saved_no_sooner_than_the_seconds_say(local_ray, make_config):
