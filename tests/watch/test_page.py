@@ -215,7 +215,7 @@ def test_five_minutes_by_a_scripted_hand_are_cloned(watched, local_ray):
     Select(driver.find_element("id", "speed")).select_by_value("16")
     wait_until(lambda: driver.find_elements("css selector", ".prompt"))[0].click()
     driver.execute_script(SCRIPTED_HAND)
-    wait_until(lambda: pictures(driver)[-1]["views"][0]["ended"], 120)
+    wait_until(lambda: pictures(driver)[-1]["views"][0]["ended"], 300)
     driver.execute_script("clearInterval(window.hand)")
     before = set(find_paths(folder))
     driver.find_element("css selector", ".do-keep").click()
