@@ -273,7 +273,7 @@ class FragmentBuilder:
         }
 
 
-# ---------------------------------------------------- fragments on their way, with less to carry
+# ------------------------------------------ fragments whose observations are compressed for transport
 
 
 class CompressedArray(NamedTuple):
