@@ -273,7 +273,7 @@ class FragmentBuilder:
         }
 
 
-# ------------------------------------------ fragments whose observations are compressed for transport
+# ---------------------------------------- fragments whose observations are compressed for transport
 
 
 class CompressedArray(NamedTuple):
